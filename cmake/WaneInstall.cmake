@@ -1,0 +1,22 @@
+# `cmake --install`: libraries, header, pkg-config file, program, manual page, completion, and the engine's
+# libraries in a folder of their own, so that what was installed does not need the build tree.
+configure_file(cmake/wane.pc.in "${CMAKE_BINARY_DIR}/wane.pc" @ONLY)
+install(TARGETS wane_shared wane_static
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET wane)
+  install(TARGETS wane RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES include/wane.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES "${CMAKE_BINARY_DIR}/wane.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(WANE_ENGINE_DIR)
+  file(GLOB engine_libraries "${WANE_ENGINE_LIB_DIR}/lib*")
+  install(FILES ${engine_libraries} DESTINATION ${CMAKE_INSTALL_LIBDIR}/wane)
+endif()
+install(PROGRAMS scripts/model scripts/engine DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/wane)
+install(FILES scripts/engine.lock DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/wane)
+if(EXISTS "${CMAKE_SOURCE_DIR}/docs/wane.1")
+  install(FILES docs/wane.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+if(EXISTS "${CMAKE_SOURCE_DIR}/scripts/wane.bash")
+  install(FILES scripts/wane.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME wane)
+endif()

@@ -1,0 +1,411 @@
+/*
+ * wane.h - the public interface of libwane, the decode layer that goes to zero.
+ *
+ * Objects. A `wane_model` is a loaded model with its engine; it outlives whatever was made from it.
+ * On a model stands either ONE `wane_session` (one sequence, no threads, the caller's loop) or ONE
+ * `wane_scheduler` (many sequences, an engine thread of its own); a `wane_server` puts HTTP in front
+ * of a scheduler. What a function makes through an out-parameter is the caller's to free.
+ *
+ * The loop that a caller writes:
+ *
+ *     wane_model_options mo;  wane_model_options_init(&mo);  mo.path = "model.gguf";
+ *     wane_model *m;          wane_model_load(&mo, &m, NULL);
+ *     wane_tokens p = {0};    wane_chat_tokenize(m, messages, 2, &p, NULL);
+ *     wane_generation g;      wane_generation_init(&g);
+ *     wane_session *s;        wane_session_new(m, &s, NULL);
+ *     wane_session_start(s, p.id, p.count, &g, NULL);
+ *     for (wane_event e; wane_session_next(s, &e, NULL) == WANE_OK && e.kind == WANE_EVENT_TEXT;)
+ *         fwrite(e.text, 1, e.text_size, stdout);
+ *     wane_session_free(s);   wane_tokens_free(&p);   wane_model_free(m);
+ *
+ * Rules that hold everywhere. Functions that can fail return WANE_OK (0) or a negative WANE_E code and
+ * put a sentence for people into `error` when it is not NULL. The library never exits, prints or
+ * aborts, and has no mutable globals. Text is UTF-8. Strings passed in are copied unless said
+ * otherwise. Free functions accept NULL. Structs with a `size` field are set up by their _init
+ * function, so that later versions can add fields.
+ */
+#ifndef WANE_H
+#define WANE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WANE_VERSION_MAJOR 0
+#define WANE_VERSION_MINOR 1
+#define WANE_VERSION_PATCH 0
+#define WANE_VERSION       "0.1.0"
+
+#if defined(__GNUC__) && !defined(WANE_STATIC)
+#define WANE_API __attribute__((visibility("default")))
+#else
+#define WANE_API
+#endif
+
+/* ------------------------------------------------------------------ errors */
+
+enum {
+    WANE_OK = 0,
+    WANE_EINVAL = -1,        /* an argument is wrong; the text says which                       */
+    WANE_ENOMEM = -2,        /* no memory                                                       */
+    WANE_EIO = -3,           /* reading or writing failed                                       */
+    WANE_ENOENT = -4,        /* there is no such file, model or object                          */
+    WANE_EFORMAT = -5,       /* a file or message is not what it says it is                     */
+    WANE_EENGINE = -6,       /* the engine failed; the request is lost, the process is not      */
+    WANE_ECONTEXT = -7,      /* the prompt does not fit the context; the text names both sizes  */
+    WANE_EBUSY = -8,         /* the queue is full: try again later                              */
+    WANE_ECANCELLED = -9,    /* the caller, or the caller's client, gave up                     */
+    WANE_ETIMEOUT = -10,     /* a deadline or a wait ran out                                    */
+    WANE_EUNSUPPORTED = -11, /* asked for in good form, but this model or build cannot          */
+    WANE_EAUTH = -12,        /* no key, or a wrong one                                          */
+    WANE_ESHUTDOWN = -13,    /* the scheduler or server is stopping                             */
+    WANE_EADDRESS = -14,     /* cannot listen on that address                                   */
+    WANE_EINTERNAL = -15     /* a fault of wane itself; please report it                        */
+};
+
+typedef struct wane_error {
+    int code;
+    char text[500]; /* what is wrong, where, and what to do; always terminated */
+} wane_error;
+
+/* Name of a code, such as "WANE_EINVAL"; "WANE_E?" for an unknown one. Static storage. */
+WANE_API const char *wane_strerror(int code);
+
+/* "0.1.0", static storage. */
+WANE_API const char *wane_version(void);
+/* Version of the engine that was linked, such as "0.4.0 (commit)"; static storage. */
+WANE_API const char *wane_engine_version(void);
+
+/* ------------------------------------------------------------------- model */
+
+enum { WANE_LOG_ERROR = 0, WANE_LOG_WARN = 1, WANE_LOG_INFO = 2, WANE_LOG_DEBUG = 3 };
+
+/* A log line without a line end. Called from any thread, never from two at once. */
+typedef void (*wane_log_fn)(void *user, int level, const char *line);
+/* Progress of something long: what, and a share in 0..1. Return false to stop it (WANE_ECANCELLED). */
+typedef bool (*wane_progress_fn)(void *user, const char *what, double share);
+
+typedef struct wane_model_options {
+    size_t size;
+    const char *path;      /* the GGUF file                                                       */
+    const char *name;      /* what the API calls it; NULL: the file's name without its ending      */
+    const char *backends;  /* folder of the engine's plug-ins; NULL: as built or installed         */
+    int threads;           /* for decoding; 0: one a physical core                                 */
+    int batch_threads;     /* for prompts; 0: as threads                                           */
+    int context;           /* tokens that one sequence may hold; 0: the trained size, at most 4096 */
+    int sequences;         /* sequences at once, 1..64; default 1                                  */
+    int batch;             /* tokens in one engine call, 32..4096; default 512                     */
+    int gpu_layers;        /* layers on a GPU; -1 (default): as many as fit                        */
+    const char *kv_type_k; /* "f16" (default), "f32", "bf16", "q8_0", "q4_0", …                    */
+    const char *kv_type_v;
+    int flash_attention; /* -1 (default): the engine decides; 0 off; 1 on                        */
+    bool no_mmap;        /* read the weights instead of mapping them                             */
+    bool mlock;          /* keep the weights in memory                                           */
+    bool vocab_only;     /* load the tokenizer only: tokenise, render, no decoding               */
+    wane_log_fn log;     /* NULL: silent                                                         */
+    void *log_user;
+    wane_progress_fn progress; /* NULL: none                                                         */
+    void *progress_user;
+} wane_model_options;
+
+WANE_API void wane_model_options_init(wane_model_options *options);
+
+typedef struct wane_model wane_model;
+
+/*
+ * Load a model and make its engine ready; a warm-up decode has run when this returns. One model can
+ * carry one session or one scheduler at a time (WANE_EBUSY otherwise).
+ */
+WANE_API int wane_model_load(const wane_model_options *options, wane_model **model, wane_error *error);
+WANE_API void wane_model_free(wane_model *model);
+
+/* Facts of a loaded model. Strings live as long as the model; "" where the file does not say. */
+typedef struct wane_model_facts {
+    const char *name;
+    const char *path;
+    const char *architecture;  /* "llama", "gemma3", "qwen2", …                                */
+    const char *description;   /* as the engine words it: "llama 135M Q4_1"                    */
+    const char *engine;        /* "llama.cpp 0.4.0", or "script"                               */
+    const char *template_kind; /* "file" (from the model), "chatml" (none in the file)         */
+    uint64_t file_bytes;
+    uint64_t parameters;
+    int vocab_size;     /* V                                                            */
+    int embedding_size; /* d                                                            */
+    int layers;
+    int trained_context;
+    int context; /* tokens that one sequence may hold                            */
+    int sequences;
+    int threads;
+    const char *head_tensor; /* name of the LM head's weights, "token_embd.weight" if tied   */
+    const char *head_type;   /* "q8_0", "q6_K", …                                            */
+    const char *head_buffer; /* where the engine keeps it: "CPU", "CPU_REPACK", …            */
+    bool head_tied;          /* shares its weights with the input embedding                  */
+    bool head_plain;         /* nothing but the product with the head follows `result_norm`  */
+    bool rescoring_exact;    /* rescored logits equalled the dense head's in the self-check  */
+    bool recurrent;          /* holds recurrent state: no partial prefix reuse               */
+    int bos, eos, eot;       /* token ids, -1 where there is none                            */
+} wane_model_facts;
+
+WANE_API const wane_model_facts *wane_model_get_facts(const wane_model *model);
+
+/*
+ * Digest of the model file as 32 hex digits (XXH3, 128 bits) in `hex` (33 bytes). Computed at the
+ * first call by reading the whole file, kept afterwards. Not a defence against forgery.
+ */
+WANE_API int wane_model_digest(wane_model *model, char hex[33], wane_error *error);
+
+/* --------------------------------------------------------- text and tokens */
+
+typedef struct wane_tokens { /* start from {0} */
+    int32_t *id;
+    size_t count, capacity;
+} wane_tokens;
+
+WANE_API void wane_tokens_free(wane_tokens *tokens);
+
+enum {
+    WANE_TOKENIZE_SPECIAL = 1, /* add BOS where the model wants it                                  */
+    WANE_TOKENIZE_CONTROL = 2  /* let "<|im_end|>" and the like become control tokens: trusted text */
+};
+
+/* Append the tokens of `text` (UTF-8, any bytes) to `out`. */
+WANE_API int wane_tokenize(const wane_model *model, const char *text, size_t text_size, unsigned flags,
+                           wane_tokens *out, wane_error *error);
+
+/*
+ * The bytes of one token, into `buffer` (not terminated); returns their number, or WANE_EINVAL if the
+ * token does not exist or needs more than `capacity` bytes. Control tokens give their name when
+ * `control` is set, else nothing. One token may be part of a character.
+ */
+WANE_API int wane_token_bytes(const wane_model *model, int32_t token, bool control, char *buffer,
+                              size_t capacity);
+
+typedef struct wane_message {
+    const char *role;    /* "system", "user", "assistant" */
+    const char *content; /* UTF-8                         */
+    size_t content_size;
+} wane_message;
+
+/*
+ * Render a conversation by the model's chat template, ready for the assistant's turn, and append its
+ * tokens to `out`. Control markers inside `content` stay ordinary text: they never become control
+ * tokens. If the last message is the assistant's, the turn is left open and the reply continues it.
+ */
+WANE_API int wane_chat_tokenize(const wane_model *model, const wane_message *messages, size_t count,
+                                wane_tokens *out, wane_error *error);
+
+/* The same as text, for people to look at; free() it. */
+WANE_API int wane_chat_render(const wane_model *model, const wane_message *messages, size_t count,
+                              char **text, wane_error *error);
+
+/* -------------------------------------------------------------- generation */
+
+#define WANE_MAX_TOP_LOGPROBS 20
+
+typedef struct wane_bias {
+    int32_t token;
+    float bias; /* added to the logit; -INFINITY forbids the token */
+} wane_bias;
+
+/* How tokens are drawn. Order and meaning are llama.cpp's: bias, penalties, top-k, top-p, min-p, temperature. */
+typedef struct wane_sampling {
+    float temperature;       /* 0: greedy; default 0.8                                            */
+    int top_k;               /* 0: all; default 40                                                */
+    float top_p;             /* 1: off; default 0.95; taken at temperature 1, as llama.cpp does   */
+    float min_p;             /* 0: off; default 0.05                                              */
+    float repeat_penalty;    /* 1: off (default)                                                  */
+    float presence_penalty;  /* 0: off (default)                                                  */
+    float frequency_penalty; /* 0: off (default)                                                  */
+    int penalty_window;      /* last tokens the penalties look at; default 64; 0: off; -1: all    */
+    uint64_t seed;           /* used when `seeded`; else drawn from the system                    */
+    bool seeded;
+    const wane_bias *bias; /* at most 1,024                                                     */
+    size_t bias_count;
+    int top_logprobs; /* -1: no logprobs (default); 0..20: the token's, and so many others */
+} wane_sampling;
+
+typedef struct wane_generation {
+    size_t size;
+    wane_sampling sampling;
+    int max_tokens;           /* 0 (default): until the context is full                            */
+    const char *const *stops; /* stop strings, not empty; matched on text, never part of the reply */
+    size_t stop_count;        /* at most 16, each at most 1,024 bytes                              */
+    bool ignore_end;          /* go on past the model's end-of-turn tokens                         */
+    const char *tenant;       /* prefix reuse never crosses tenants; NULL: ""                      */
+    uint32_t deadline_ms;     /* from submission to the last token; 0: none                        */
+} wane_generation;
+
+WANE_API void wane_generation_init(wane_generation *generation);
+/* Check the values' ranges; WANE_EINVAL names the field, its value and its range. */
+WANE_API int wane_generation_check(const wane_generation *generation, int vocab_size, wane_error *error);
+
+typedef enum wane_event_kind {
+    WANE_EVENT_START = 1, /* the prompt is in; `prompt_tokens`, `reused_tokens` are set           */
+    WANE_EVENT_TEXT = 2,  /* one token was decoded; `text` may be empty while text is held back   */
+    WANE_EVENT_END = 3    /* the reply is complete; `finish` says why; `text` is what was held    */
+} wane_event_kind;
+
+typedef enum wane_finish {
+    WANE_FINISH_NONE = 0,
+    WANE_FINISH_END,    /* the model ended its turn  */
+    WANE_FINISH_STOP,   /* a stop string             */
+    WANE_FINISH_LENGTH, /* max_tokens                */
+    WANE_FINISH_CONTEXT /* the context is full       */
+} wane_finish;
+
+typedef struct wane_logprob {
+    int32_t token;
+    float logprob; /* natural log, the whole vocabulary's normaliser, temperature 1, before penalties */
+} wane_logprob;
+
+typedef struct wane_event {
+    wane_event_kind kind;
+    /* TEXT and END: valid UTF-8, possibly empty, not terminated; valid until the next call. */
+    const char *text;
+    size_t text_size;
+    int32_t token; /* TEXT: the token; -1 if this text came without one      */
+    bool has_logprob;
+    float logprob;           /* of the token                                           */
+    const wane_logprob *top; /* best first                                             */
+    int top_count;
+    wane_finish finish;                   /* END                                                    */
+    const char *stop;                     /* END by a stop string: which                            */
+    int prompt_tokens;                    /* START and END                                          */
+    int reused_tokens;                    /* of these, kept from an earlier request                 */
+    int reply_tokens;                     /* decoded so far; the token that ended the turn included */
+    double queue_ms, prompt_ms, reply_ms; /* END: waiting; until the first token; from there   */
+} wane_event;
+
+/* ----------------------------------------------- one sequence, no threads */
+
+typedef struct wane_session wane_session;
+
+WANE_API int wane_session_new(wane_model *model, wane_session **session, wane_error *error);
+WANE_API void wane_session_free(wane_session *session);
+/*
+ * Begin a reply to `tokens` (the whole context, every time: what it shares with the context before is
+ * kept and not computed again). WANE_ECONTEXT if it leaves no room for one token.
+ */
+WANE_API int wane_session_start(wane_session *session, const int32_t *tokens, size_t count,
+                                const wane_generation *generation, wane_error *error);
+/*
+ * The next event: START is not given here, TEXT for each token, then END once. WANE_EINVAL when
+ * nothing was started or the end was given already; WANE_ECANCELLED after wane_session_interrupt.
+ */
+WANE_API int wane_session_next(wane_session *session, wane_event *event, wane_error *error);
+/* Ask a running start or next to stop soon. May be called from a signal handler or another thread. */
+WANE_API void wane_session_interrupt(wane_session *session);
+
+/* ------------------------------------------------- many sequences at once */
+
+typedef struct wane_scheduler_options {
+    size_t size;
+    int queue;              /* requests that may wait; default 64; more get WANE_EBUSY             */
+    int window_ms;          /* how long the first request of an idle moment waits for company; 5   */
+    int max_batch_requests; /* sequences in one engine call; default 32                            */
+    int prompt_chunk;       /* prompt tokens in one call while others decode; default 128          */
+    uint32_t max_ms;        /* server limit on a request's deadline; 0: none                       */
+    bool no_prefix_reuse;
+    wane_log_fn log;
+    void *log_user;
+} wane_scheduler_options;
+
+WANE_API void wane_scheduler_options_init(wane_scheduler_options *options);
+
+typedef struct wane_scheduler wane_scheduler;
+typedef struct wane_ticket wane_ticket; /* one request's hold on the scheduler */
+
+WANE_API int wane_scheduler_new(wane_model *model, const wane_scheduler_options *options,
+                                wane_scheduler **scheduler, wane_error *error);
+/*
+ * Stop: no new requests (WANE_ESHUTDOWN); what was accepted may go on for `grace_ms`, then ends with
+ * WANE_ESHUTDOWN. Returns when the engine thread is idle for good. Tickets stay valid.
+ */
+WANE_API void wane_scheduler_stop(wane_scheduler *scheduler, uint32_t grace_ms);
+/* Stops without grace if still running. Every ticket must have been freed. */
+WANE_API void wane_scheduler_free(wane_scheduler *scheduler);
+
+/* Queue a request. WANE_EBUSY, WANE_ECONTEXT, WANE_EINVAL or WANE_ESHUTDOWN at once; thread-safe. */
+WANE_API int wane_scheduler_submit(wane_scheduler *scheduler, const int32_t *tokens, size_t count,
+                                   const wane_generation *generation, wane_ticket **ticket,
+                                   wane_error *error);
+/*
+ * The next event of a request, in order: START, TEXT…, END. Waits up to `timeout_ms`, then gives
+ * WANE_ETIMEOUT with nothing lost. A failed request gives its error (WANE_EENGINE, WANE_ETIMEOUT with
+ * `ended` true for a passed deadline, WANE_ECANCELLED, WANE_ESHUTDOWN). One thread reads a ticket.
+ */
+WANE_API int wane_ticket_next(wane_ticket *ticket, uint32_t timeout_ms, wane_event *event, bool *ended,
+                              wane_error *error);
+/* Give up: the sequence is free within one batch. Thread-safe, idempotent. */
+WANE_API void wane_ticket_cancel(wane_ticket *ticket);
+/* Cancels if it still runs. */
+WANE_API void wane_ticket_free(wane_ticket *ticket);
+
+/* A moment's picture of the scheduler. Counters never fall. */
+typedef struct wane_scheduler_state {
+    int slots, slots_busy, queued;
+    bool stopping, stuck; /* stuck: one engine call has run for over 60 s          */
+    uint64_t accepted, refused, completed, cancelled, failed, timed_out;
+    uint64_t prompt_tokens, reused_tokens, reply_tokens;
+    uint64_t engine_calls, engine_rows; /* rows: sampled rows, so rows ÷ calls is the batch size */
+    double engine_seconds, busy_seconds;
+} wane_scheduler_state;
+
+WANE_API void wane_scheduler_get_state(wane_scheduler *scheduler, wane_scheduler_state *state);
+
+/* ------------------------------------------------------------------ server */
+
+typedef struct wane_server_options {
+    size_t size;
+    const char *host;       /* "127.0.0.1" (default); others need keys, or `open`               */
+    int port;               /* default 8080; 0: any free one                                    */
+    const char *key_file;   /* docs/api.md has its form; NULL: no keys                          */
+    bool open;              /* listen beyond loopback without keys                              */
+    int max_connections;    /* default 256                                                      */
+    size_t max_body;        /* bytes of a request; default 8 MiB                                */
+    int ping_ms;            /* silence on a stream after which a ping goes out; default 5000    */
+    wane_sampling sampling; /* what a request gets where it does not say                        */
+    int max_tokens;         /* the same, for the APIs in which it is optional; default 1024     */
+    wane_scheduler_options scheduler;
+    wane_log_fn log;
+    void *log_user;
+} wane_server_options;
+
+WANE_API void wane_server_options_init(wane_server_options *options);
+
+typedef struct wane_server wane_server;
+
+/* Make the scheduler and listen: when this returns, requests are answered. */
+WANE_API int wane_server_start(wane_model *model, const wane_server_options *options, wane_server **server,
+                               wane_error *error);
+WANE_API int wane_server_port(const wane_server *server);
+/* Stop listening, let what was accepted finish for up to `grace_ms`, end the rest in words. */
+WANE_API void wane_server_stop(wane_server *server, uint32_t grace_ms);
+WANE_API void wane_server_free(wane_server *server);
+
+/* ----------------------------------------------------------- the yardstick */
+
+/*
+ * The engine's own loop on the same loaded weights, without wane: decode and the engine's own greedy
+ * sampler, `streams` sequences in one batch. What wane is measured against.
+ */
+typedef struct wane_reference wane_reference;
+
+WANE_API int wane_reference_new(wane_model *model, int streams, wane_reference **reference,
+                                wane_error *error);
+WANE_API void wane_reference_free(wane_reference *reference);
+/*
+ * Prefill stream i with prompts[i], then decode `steps` greedy tokens in each (end tokens do not end
+ * it). `out` receives streams × steps ids, stream-major. `ms` receives the time of the steps alone.
+ */
+WANE_API int wane_reference_run(wane_reference *reference, const wane_tokens *prompts, int steps,
+                                int32_t *out, double *ms, wane_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,38 @@
+/* generation.c - what a request may ask for: defaults and range checks of the public wane_generation. */
+#include "core/error.h"
+#include "sample/sample.h"
+
+#include <string.h>
+
+enum { STOPS_MAX = 16, STOP_BYTES_MAX = 1024 };
+
+void wane_generation_init(wane_generation *generation) {
+    *generation = (wane_generation){.size = sizeof *generation};
+    wane__sampling_defaults(&generation->sampling);
+}
+
+static int check_stops(const wane_generation *generation, wane_error *error) {
+    if (generation->stop_count > STOPS_MAX)
+        return wane__fail(error, WANE_EINVAL, "There are %zu stop strings; at most %d are allowed.",
+                          generation->stop_count, STOPS_MAX);
+    for (size_t i = 0; i < generation->stop_count; i++) {
+        const char *stop = generation->stops[i];
+        if (stop == NULL || stop[0] == '\0')
+            return wane__fail(error, WANE_EINVAL, "Stop string %zu is empty; leave it out instead.", i + 1);
+        if (strnlen(stop, STOP_BYTES_MAX + 1) > STOP_BYTES_MAX)
+            return wane__fail(error, WANE_EINVAL, "Stop string %zu is longer than %d bytes.", i + 1,
+                              STOP_BYTES_MAX);
+    }
+    return WANE_OK;
+}
+
+int wane_generation_check(const wane_generation *generation, int vocab_size, wane_error *error) {
+    if (generation == NULL || generation->size != sizeof *generation)
+        return wane__fail(error, WANE_EINVAL,
+                          "The generation options were not set up by wane_generation_init.");
+    if (generation->max_tokens < 0)
+        return wane__fail(error, WANE_EINVAL, "max_tokens is %d; it must be 0 (no limit) or more.",
+                          generation->max_tokens);
+    int result = check_stops(generation, error);
+    return result == WANE_OK ? wane__sampling_check(&generation->sampling, vocab_size, error) : result;
+}

@@ -1,0 +1,149 @@
+/*
+ * layer.c - the way of a token: from a decoded row to a token and its text, in one short string of stages.
+ *
+ * Owns the state of one reply. Refuses to know where rows come from (sessions and the scheduler decode)
+ * and where text goes. No stage reaches back, and none allocates: wane__reply_init reserved it all.
+ */
+#include "layer.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/tokens.h"
+
+#include <string.h>
+
+enum { TOKEN_BYTES_MAX = 4096 };
+
+int wane__reply_init(struct wane__reply *reply, struct wane__engine *engine, const int32_t *tokens,
+                     size_t count, const wane_generation *generation, wane_error *error) {
+    *reply = (struct wane__reply){.engine = engine, .ignore_end = generation->ignore_end};
+    int room = engine->facts.context;
+    if (count == 0) return wane__fail(error, WANE_EINVAL, "The prompt is empty: give at least one token.");
+    if (count >= (size_t)room)
+        return wane__fail(
+            error, WANE_ECONTEXT,
+            "The prompt has %zu tokens; the context holds %d, and one is needed for the reply. Shorten "
+            "the prompt or load the model with a larger context.",
+            count, room);
+    int left = room - (int)count;
+    reply->limit_is_context = generation->max_tokens == 0 || generation->max_tokens > left;
+    reply->limit = reply->limit_is_context ? left : generation->max_tokens;
+    int result = wane__sampler_new(&generation->sampling, engine->facts.vocab_size, &reply->sampler, error);
+    if (result == WANE_OK)
+        result = wane__stream_init(&reply->stream, generation->stops, generation->stop_count, error);
+    if (result == WANE_OK && !wane__tokens_reserve(&reply->context, count + (size_t)reply->limit + 1))
+        result = wane__fail(error, WANE_ENOMEM, "No memory for a context of %d tokens.", room);
+    if (result != WANE_OK) {
+        wane__reply_free(reply);
+        return result;
+    }
+    memcpy(reply->context.id, tokens, count * sizeof *tokens);
+    reply->context.count = count;
+    reply->prompt_count = (int)count;
+    for (size_t i = 0; i < count; i++) wane__sampler_accept(reply->sampler, tokens[i]);
+    return WANE_OK;
+}
+
+void wane__reply_free(struct wane__reply *reply) {
+    wane__sampler_free(reply->sampler);
+    wane__stream_free(&reply->stream);
+    wane_tokens_free(&reply->context);
+    *reply = (struct wane__reply){0};
+}
+
+static void open_step(struct wane__reply *reply) {
+    reply->step = (struct wane__step){
+        .context = reply->context.id,
+        .context_count = (int)reply->context.count,
+        .position = (int)reply->context.count,
+        .index = reply->reply_count,
+        .mode = reply->mode,
+    };
+}
+
+/* Head: where this row's candidates come from. The dense row, as the engine computed it. */
+static int stage_head(struct wane__reply *reply, int row, struct wane__dense_source *dense,
+                      wane_error *error) {
+    struct wane__engine *engine = reply->engine;
+    const float *logits = engine->ops->logits(engine, row);
+    if (logits == NULL)
+        return wane__fail(error, WANE_EINTERNAL, "The engine has no logits for row %d of the last batch.",
+                          row);
+    wane__dense_source_init(dense, logits, engine->facts.vocab_size);
+    reply->step.hidden = engine->ops->hidden(engine, row);
+    reply->step.origin = WANE__ORIGIN_DENSE;
+    reply->step.source = &dense->source;
+    return WANE_OK;
+}
+
+/* Processors and sampler: one token, its logprobs. */
+static int stage_sample(struct wane__reply *reply, wane_error *error) {
+    struct wane__step *step = &reply->step;
+    int result =
+        wane__sampler_draw(reply->sampler, step->source, (uint64_t)step->index, &step->choice, error);
+    if (result != WANE_OK) return result;
+    step->source = NULL; /* it lives no longer than the row */
+    step->is_end = reply->engine->ops->is_end(reply->engine, step->choice.token);
+    return WANE_OK;
+}
+
+/* The token joins the context, unless it ends the turn; limits are looked at once, here. */
+static int stage_accept(struct wane__reply *reply, wane_error *error) {
+    struct wane__step *step = &reply->step;
+    reply->reply_count++;
+    if (step->is_end && !reply->ignore_end) {
+        step->finish = WANE_FINISH_END;
+        return WANE_OK;
+    }
+    wane__sampler_accept(reply->sampler, step->choice.token);
+    if (!wane__tokens_add(&reply->context, step->choice.token))
+        return wane__fail(error, WANE_ENOMEM, "No memory for another token.");
+    if (reply->reply_count >= reply->limit)
+        step->finish = reply->limit_is_context ? WANE_FINISH_CONTEXT : WANE_FINISH_LENGTH;
+    return WANE_OK;
+}
+
+/* Text: whole characters, nothing of a stop string. A stop string outranks the limits. */
+static int stage_text(struct wane__reply *reply, wane_event *event, wane_error *error) {
+    struct wane__step *step = &reply->step;
+    if (step->finish == WANE_FINISH_END) return WANE_OK;
+    char bytes[TOKEN_BYTES_MAX];
+    int size = reply->engine->ops->token_bytes(reply->engine, step->choice.token, false, bytes, sizeof bytes);
+    if (size < 0) return wane__fail(error, WANE_EENGINE, "Token %d has no text.", step->choice.token);
+    if (wane__stream_push(&reply->stream, bytes, (size_t)size, &event->text, &event->text_size))
+        step->finish = WANE_FINISH_STOP;
+    event->kind = WANE_EVENT_TEXT;
+    event->token = step->choice.token;
+    event->has_logprob = step->choice.has_logprob;
+    event->logprob = step->choice.logprob;
+    event->top = step->choice.top;
+    event->top_count = step->choice.top_count;
+    event->reply_tokens = reply->reply_count;
+    return WANE_OK;
+}
+
+int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane_error *error) {
+    struct wane__dense_source dense;
+    *event = (wane_event){.token = -1};
+    wane__step_enter();
+    open_step(reply);
+    int result = stage_head(reply, row, &dense, error);
+    if (result == WANE_OK) result = stage_sample(reply, error);
+    if (result == WANE_OK) result = stage_accept(reply, error);
+    if (result == WANE_OK) result = stage_text(reply, event, error);
+    wane__step_leave();
+    return result;
+}
+
+void wane__reply_end(struct wane__reply *reply, wane_event *event) {
+    *event = (wane_event){
+        .kind = WANE_EVENT_END,
+        .token = -1,
+        .finish = reply->step.finish,
+        .stop = reply->step.finish == WANE_FINISH_STOP ? reply->stream.stopped_by : NULL,
+        .prompt_tokens = reply->prompt_count,
+        .reply_tokens = reply->reply_count,
+    };
+    if (reply->step.finish != WANE_FINISH_STOP)
+        wane__stream_flush(&reply->stream, &event->text, &event->text_size);
+}

@@ -1,0 +1,70 @@
+/*
+ * layer.h - the way of a token: one reply's state, and the string of stages that each row walks.
+ *
+ *     hidden ─► head ─► processors ─► [table ─► gate ─► correction ─► governor] ─► sampler ─► text
+ *
+ * One `struct wane__step` travels from left to right; each stage reads it and adds to it. Sessions and the
+ * scheduler's slots both own a `wane__reply` and call the same function for every decoded row.
+ */
+#ifndef WANE_LAYER_H
+#define WANE_LAYER_H
+
+#include "engine/engine.h"
+#include "sample/sample.h"
+#include "stream.h"
+
+/* Quality mode; `off` is the plain engine's output. */
+enum wane__mode { WANE__MODE_OFF = 0, WANE__MODE_LEGACY = 1, WANE__MODE_WANE = 2 };
+
+/* How a token came about; one word for metrics, audit and the token view. */
+enum wane__origin { WANE__ORIGIN_DENSE = 0 };
+
+/* One token's record, filled from left to right. */
+struct wane__step {
+    const int32_t *context; /* prompt and reply so far */
+    int context_count;
+    int position; /* of the token to be drawn, in the sequence */
+    int index;    /* of the token to be drawn, in the reply    */
+    enum wane__mode mode;
+    enum wane__origin origin;
+    const float *hidden; /* d floats, NULL when no hook is set        */
+    struct wane__source *source;
+    struct wane__choice choice;
+    bool is_end;        /* the token ends the turn                   */
+    wane_finish finish; /* NONE while the reply goes on              */
+};
+
+/* One reply under way. */
+struct wane__reply {
+    struct wane__engine *engine;
+    struct wane__sampler *sampler;
+    struct wane__stream stream;
+    wane_tokens context; /* prompt, then each accepted token */
+    int prompt_count;
+    int reply_count;
+    int limit; /* max_tokens, or what the context leaves */
+    bool limit_is_context;
+    bool ignore_end;
+    enum wane__mode mode;
+    struct wane__step step; /* of the last token */
+};
+
+/*
+ * Make ready for a reply to `tokens`. WANE_ECONTEXT names both sizes when not one token fits. Reserves
+ * the memory of the whole reply, so that no step allocates.
+ */
+int wane__reply_init(struct wane__reply *reply, struct wane__engine *engine, const int32_t *tokens,
+                     size_t count, const wane_generation *generation, wane_error *error);
+void wane__reply_free(struct wane__reply *reply);
+
+/*
+ * Walk one decoded row to its token and text. Fills `event` with TEXT, or leaves its kind 0 when the
+ * token ended the turn. The token is added to the context (it is what the next decode needs, at position
+ * context.count - 1) unless it ended the turn. `reply->step.finish` says whether the reply is over; if
+ * so, call wane__reply_end once for the END event.
+ */
+int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane_error *error);
+/* Fill END: what was held back, why it ended, the counts. Times are the caller's to add. */
+void wane__reply_end(struct wane__reply *reply, wane_event *event);
+
+#endif

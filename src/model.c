@@ -1,0 +1,214 @@
+/*
+ * model.c - the public model handle: loads an engine, keeps its log, hands it to one user at a time.
+ *
+ * Owns the engine. Refuses to decode: that is for sessions and the scheduler, which take the model by
+ * setting `taken`.
+ */
+#include "model.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+void wane_model_options_init(wane_model_options *options) {
+    *options = (wane_model_options){
+        .size = sizeof *options,
+        .sequences = 1,
+        .batch = 512,
+        .gpu_layers = -1,
+        .kv_type_k = "f16",
+        .kv_type_v = "f16",
+        .flash_attention = -1,
+    };
+}
+
+static int check_options(const wane_model_options *o, wane_error *error) {
+    if (o == NULL || o->size != sizeof *o)
+        return wane__fail(error, WANE_EINVAL,
+                          "The model options were not set up by wane_model_options_init.");
+    if (o->path == NULL || o->path[0] == '\0')
+        return wane__fail(error, WANE_EINVAL, "No model file was named.");
+    if (o->sequences < 1 || o->sequences > 64)
+        return wane__fail(error, WANE_EINVAL, "sequences is %d; it must be 1 to 64.", o->sequences);
+    if (o->batch < 32 || o->batch > 4096)
+        return wane__fail(error, WANE_EINVAL, "batch is %d; it must be 32 to 4096 tokens.", o->batch);
+    if (o->context < 0 || (o->context > 0 && o->context < 16) || o->context > 4 * 1024 * 1024)
+        return wane__fail(error, WANE_EINVAL,
+                          "context is %d; it must be 0 (the model's own) or 16 to 4194304 tokens.",
+                          o->context);
+    if (o->threads < 0 || o->threads > 512 || o->batch_threads < 0 || o->batch_threads > 512)
+        return wane__fail(error, WANE_EINVAL, "threads is %d and batch_threads %d; both must be 0 to 512.",
+                          o->threads, o->batch_threads);
+    return WANE_OK;
+}
+
+static wane_model *new_model(wane_log_fn log, void *log_user) {
+    wane_model *model = wane__alloc_zero(1, sizeof *model);
+    if (model == NULL) return NULL;
+    wane__log_init(&model->log, log, log_user);
+    pthread_mutex_init(&model->digest_lock, NULL);
+    atomic_init(&model->taken, false);
+    return model;
+}
+
+int wane_model_load(const wane_model_options *options, wane_model **model, wane_error *error) {
+    *model = NULL;
+    wane__clear(error);
+    int result = check_options(options, error);
+    if (result != WANE_OK) return result;
+    wane_model *made = new_model(options->log, options->log_user);
+    if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a model.");
+    result = wane__llama_load(options, &made->log, &made->engine, error);
+    if (result != WANE_OK) {
+        wane_model_free(made);
+        return result;
+    }
+    *model = made;
+    return WANE_OK;
+}
+
+int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_user, wane_model **model,
+                     wane_error *error) {
+    *model = new_model(log, log_user);
+    if (*model == NULL) {
+        engine->ops->free(engine);
+        return wane__fail(error, WANE_ENOMEM, "No memory for a model.");
+    }
+    engine->log = &(*model)->log;
+    (*model)->engine = engine;
+    return WANE_OK;
+}
+
+void wane_model_free(wane_model *model) {
+    if (model == NULL) return;
+    if (model->engine != NULL) model->engine->ops->free(model->engine);
+    wane__log_close(&model->log);
+    pthread_mutex_destroy(&model->digest_lock);
+    wane__free(model);
+}
+
+const wane_model_facts *wane_model_get_facts(const wane_model *model) {
+    return &model->engine->facts;
+}
+
+const char *wane_engine_version(void) {
+    return wane__llama_version();
+}
+
+/* ------------------------------------------------------------------ digest */
+
+static int hash_file(FILE *file, XXH3_state_t *state, char *chunk, size_t chunk_size) {
+    XXH3_128bits_reset(state);
+    size_t got;
+    while ((got = fread(chunk, 1, chunk_size, file)) > 0) XXH3_128bits_update(state, chunk, got);
+    return ferror(file) ? WANE_EIO : WANE_OK;
+}
+
+static int compute_digest(const char *path, char hex[33], wane_error *error) {
+    enum { CHUNK = 1 << 20 };
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return wane__fail(error, WANE_EIO, "Cannot read %s: %s.", path, strerror(errno));
+    char *chunk = wane__alloc(CHUNK);
+    XXH3_state_t *state = XXH3_createState();
+    int result = WANE_ENOMEM;
+    if (chunk != NULL && state != NULL) result = hash_file(file, state, chunk, CHUNK);
+    if (result == WANE_OK) {
+        XXH128_hash_t hash = XXH3_128bits_digest(state);
+        snprintf(hex, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    } else {
+        wane__fail(error, result, "Cannot compute the digest of %s.", path);
+    }
+    XXH3_freeState(state);
+    wane__free(chunk);
+    fclose(file);
+    return result;
+}
+
+int wane_model_digest(wane_model *model, char hex[33], wane_error *error) {
+    int result = WANE_OK;
+    pthread_mutex_lock(&model->digest_lock);
+    if (model->digest[0] == '\0') result = compute_digest(model->engine->facts.path, model->digest, error);
+    memcpy(hex, model->digest, sizeof model->digest);
+    pthread_mutex_unlock(&model->digest_lock);
+    return result;
+}
+
+/* ------------------------------------------------------------------- text */
+
+int wane_tokenize(const wane_model *model, const char *text, size_t text_size, unsigned flags,
+                  wane_tokens *out, wane_error *error) {
+    struct wane__engine *engine = model->engine;
+    return engine->ops->tokenize(engine, text, text_size, flags, out, error);
+}
+
+int wane_token_bytes(const wane_model *model, int32_t token, bool control, char *buffer, size_t capacity) {
+    struct wane__engine *engine = model->engine;
+    if (token < 0 || token >= engine->facts.vocab_size) return WANE_EINVAL;
+    return engine->ops->token_bytes(engine, token, control, buffer, capacity);
+}
+
+int wane_chat_tokenize(const wane_model *model, const wane_message *messages, size_t count, wane_tokens *out,
+                       wane_error *error) {
+    struct wane__engine *engine = model->engine;
+    if (count == 0) return wane__fail(error, WANE_EINVAL, "The conversation is empty.");
+    return engine->ops->chat(engine, messages, count, out, NULL, error);
+}
+
+int wane_chat_render(const wane_model *model, const wane_message *messages, size_t count, char **text,
+                     wane_error *error) {
+    *text = NULL;
+    struct wane__engine *engine = model->engine;
+    if (count == 0) return wane__fail(error, WANE_EINVAL, "The conversation is empty.");
+    struct wane__buf buf = {0};
+    int result = engine->ops->chat(engine, messages, count, NULL, &buf, error);
+    if (result == WANE_OK && !wane__buf_append(&buf, "", 0))
+        result = wane__fail(error, WANE_ENOMEM, "No memory.");
+    if (result != WANE_OK) {
+        wane__buf_free(&buf);
+        return result;
+    }
+    *text = buf.data;
+    return WANE_OK;
+}
+
+/* -------------------------------------------------------------- yardstick */
+
+struct wane_reference {
+    struct wane__engine *engine;
+    void *inner;
+};
+
+int wane_reference_new(wane_model *model, int streams, wane_reference **reference, wane_error *error) {
+    *reference = NULL;
+    struct wane__engine *engine = model->engine;
+    if (engine->ops->reference_new == NULL)
+        return wane__fail(error, WANE_EUNSUPPORTED, "The engine %s has no loop of its own.",
+                          engine->ops->name);
+    if (streams < 1 || streams > 64)
+        return wane__fail(error, WANE_EINVAL, "streams is %d; it must be 1 to 64.", streams);
+    wane_reference *made = wane__alloc_zero(1, sizeof *made);
+    if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for the reference loop.");
+    made->engine = engine;
+    int result = engine->ops->reference_new(engine, streams, &made->inner, error);
+    if (result != WANE_OK) {
+        wane__free(made);
+        return result;
+    }
+    *reference = made;
+    return WANE_OK;
+}
+
+void wane_reference_free(wane_reference *reference) {
+    if (reference == NULL) return;
+    reference->engine->ops->reference_free(reference->inner);
+    wane__free(reference);
+}
+
+int wane_reference_run(wane_reference *reference, const wane_tokens *prompts, int steps, int32_t *out,
+                       double *ms, wane_error *error) {
+    return reference->engine->ops->reference_run(reference->inner, prompts, steps, out, ms, error);
+}

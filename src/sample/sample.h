@@ -1,0 +1,76 @@
+/*
+ * sample.h - from candidates to one token: processors (bias, penalties), filters, the draw, logprobs.
+ *
+ * Nothing here holds an array of the vocabulary's size. What a request asks for is fetched from a
+ * `wane__source`: the dense head's row today, the certified head's candidates later. Order and meaning
+ * are llama.cpp's: bias → penalties → top-k → top-p → min-p → temperature → draw. Ties go to the
+ * smaller id, always. Top-p is taken at temperature 1 over what top-k left, as there.
+ */
+#ifndef WANE_SAMPLE_SAMPLE_H
+#define WANE_SAMPLE_SAMPLE_H
+
+#include "wane.h"
+
+struct wane__candidate {
+    int32_t token;
+    float logit;
+};
+
+/*
+ * Where candidates come from: one row's logits, behind questions that a certified head can answer too.
+ * All return WANE_OK or an error code. `skip` is sorted ascending and holds `skips` tokens that the
+ * question leaves out (processors take them apart and put them back with other logits).
+ */
+struct wane__source {
+    int vocab_size;
+    /* The `count` best tokens, best first (fewer if the vocabulary ends). */
+    int (*best)(struct wane__source *source, int count, const int32_t *skip, int skips,
+                struct wane__candidate *out, int *found);
+    /* Logits of named tokens. */
+    int (*fetch)(struct wane__source *source, const int32_t *tokens, int count, float *logits);
+    /* log Σ exp(scale · logit) over all tokens but the skipped ones; -INFINITY when none is left. */
+    int (*log_sum)(struct wane__source *source, float scale, const int32_t *skip, int skips, double *out);
+};
+
+/* The dense head's row as a source: reads V floats, keeps none. `logits` must outlive the source. */
+struct wane__dense_source {
+    struct wane__source source; /* first */
+    const float *logits;
+};
+void wane__dense_source_init(struct wane__dense_source *dense, const float *logits, int vocab_size);
+
+/* What was decided for one token. */
+struct wane__choice {
+    int32_t token;
+    float logprob;           /* when asked for: whole vocabulary, temperature 1, before processors */
+    bool has_logprob;
+    int top_count;
+    wane_logprob top[WANE_MAX_TOP_LOGPROBS];
+    const struct wane__candidate *candidates; /* after processors and filters, best first */
+    int candidate_count;     /* of what was fetched; owned by the sampler until the next call */
+};
+
+struct wane__sampler; /* one request's: settings, last tokens, scratch, seed */
+
+/* `settings` is copied, its bias list too. `vocab_size` bounds tokens. Allocates all it will need, but for
+ * draws that need more than 4,096 candidates: those grow the scratch outside of a step. */
+int wane__sampler_new(const wane_sampling *settings, int vocab_size, struct wane__sampler **sampler,
+                      wane_error *error);
+void wane__sampler_free(struct wane__sampler *sampler);
+/* Start a new request with new settings in the same scratch. */
+int wane__sampler_reset(struct wane__sampler *sampler, const wane_sampling *settings, wane_error *error);
+/* A token of the context: penalties count prompt and reply alike, as llama.cpp does. */
+void wane__sampler_accept(struct wane__sampler *sampler, int32_t token);
+/*
+ * Draw the token with index `index` of this reply (0, 1, …): the random number depends on the seed and
+ * this index alone. Does not accept it. NaN among the logits it reads gives WANE_EENGINE.
+ */
+int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
+                       struct wane__choice *choice, wane_error *error);
+uint64_t wane__sampler_seed(const struct wane__sampler *sampler);
+
+/* Range checks of the settings, in words that name field, value and range. */
+int wane__sampling_check(const wane_sampling *settings, int vocab_size, wane_error *error);
+void wane__sampling_defaults(wane_sampling *settings);
+
+#endif

@@ -1,0 +1,195 @@
+/*
+ * session.c - one sequence on a model, in the caller's own loop and thread.
+ *
+ * Owns sequence 0 of the engine while it lives: no scheduler can stand on the same model. What the next
+ * context shares with the last one is kept in the engine and not computed again.
+ *
+ *     context:  [ kept ......... | new prompt tokens | reply tokens ... last ]
+ *     engine:   [ in_engine tokens .................................. ]   the last one is fed by `next`
+ */
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/tokens.h"
+#include "layer.h"
+#include "model.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct wane_session {
+    wane_model *model;
+    struct wane__reply reply;
+    struct wane__item *items; /* one engine batch */
+    wane_tokens in_engine;    /* the tokens that the engine's sequence holds */
+    atomic_bool interrupted;
+    bool started, ended;
+    bool row_ready; /* the row of the context's last token is there */
+    int reused;
+    double started_at, first_at;
+};
+
+int wane_session_new(wane_model *model, wane_session **session, wane_error *error) {
+    *session = NULL;
+    bool free_before = false;
+    if (!atomic_compare_exchange_strong(&model->taken, &free_before, true))
+        return wane__fail(error, WANE_EBUSY,
+                          "The model already carries a session or a scheduler; free that first.");
+    wane_session *made = wane__alloc_zero(1, sizeof *made);
+    struct wane__item *items = wane__alloc_zero((size_t)model->engine->batch, sizeof *items);
+    if (made == NULL || items == NULL) {
+        wane__free(made);
+        wane__free(items);
+        atomic_store(&model->taken, false);
+        return wane__fail(error, WANE_ENOMEM, "No memory for a session.");
+    }
+    made->model = model;
+    made->items = items;
+    atomic_init(&made->interrupted, false);
+    *session = made;
+    return WANE_OK;
+}
+
+void wane_session_free(wane_session *session) {
+    if (session == NULL) return;
+    struct wane__engine *engine = session->model->engine;
+    engine->ops->truncate(engine, 0, 0);
+    engine->ops->interrupt(engine, false);
+    wane__reply_free(&session->reply);
+    wane_tokens_free(&session->in_engine);
+    wane__free(session->items);
+    atomic_store(&session->model->taken, false);
+    wane__free(session);
+}
+
+void wane_session_interrupt(wane_session *session) {
+    atomic_store(&session->interrupted, true);
+    session->model->engine->ops->interrupt(session->model->engine, true);
+}
+
+static void clear_interrupt(wane_session *session) {
+    atomic_store(&session->interrupted, false);
+    session->model->engine->ops->interrupt(session->model->engine, false);
+}
+
+static int interrupted(wane_session *session, wane_error *error) {
+    clear_interrupt(session);
+    session->ended = true;
+    return wane__fail(error, WANE_ECANCELLED, "The reply was interrupted.");
+}
+
+/* After a failed decode the engine's sequence may hold part of the batch: back to what is known. */
+static void resync(wane_session *session) {
+    struct wane__engine *engine = session->model->engine;
+    int kept = engine->ops->truncate(engine, 0, (int)session->in_engine.count);
+    session->in_engine.count = (size_t)kept;
+}
+
+/* Feed context tokens from in_engine.count up to the end; the last one's row is wanted. */
+static int feed(wane_session *session, wane_error *error) {
+    struct wane__engine *engine = session->model->engine;
+    const wane_tokens *context = &session->reply.context;
+    while (session->in_engine.count < context->count) {
+        if (atomic_load(&session->interrupted)) return interrupted(session, error);
+        size_t from = session->in_engine.count;
+        size_t take = context->count - from;
+        if (take > (size_t)engine->batch) take = (size_t)engine->batch;
+        for (size_t i = 0; i < take; i++)
+            session->items[i] = (struct wane__item){.token = context->id[from + i],
+                                                    .pos = (int32_t)(from + i),
+                                                    .seq = 0,
+                                                    .wanted = from + i + 1 == context->count};
+        int result = engine->ops->decode(engine, session->items, (int)take, error);
+        if (result != WANE_OK) {
+            resync(session);
+            session->ended = true;
+            return result == WANE_ECANCELLED ? interrupted(session, error) : result;
+        }
+        memcpy(session->in_engine.id + from, context->id + from, take * sizeof *context->id);
+        session->in_engine.count += take;
+    }
+    session->row_ready = true;
+    return WANE_OK;
+}
+
+static size_t common_prefix(const wane_tokens *a, const int32_t *b, size_t count) {
+    size_t n = 0;
+    while (n < a->count && n < count && a->id[n] == b[n]) n++;
+    return n;
+}
+
+static int check_tokens(const struct wane__engine *engine, const int32_t *tokens, size_t count,
+                        wane_error *error) {
+    for (size_t i = 0; i < count; i++)
+        if (tokens[i] < 0 || tokens[i] >= engine->facts.vocab_size)
+            return wane__fail(error, WANE_EINVAL,
+                              "Token %zu of the prompt is %d; the vocabulary has 0 to %d.", i, tokens[i],
+                              engine->facts.vocab_size - 1);
+    return WANE_OK;
+}
+
+int wane_session_start(wane_session *session, const int32_t *tokens, size_t count,
+                       const wane_generation *generation, wane_error *error) {
+    struct wane__engine *engine = session->model->engine;
+    wane__clear(error);
+    session->started = false;
+    session->ended = true;
+    session->row_ready = false;
+    session->started_at = wane__now();
+    int result = wane_generation_check(generation, engine->facts.vocab_size, error);
+    if (result == WANE_OK) result = check_tokens(engine, tokens, count, error);
+    if (result != WANE_OK) return result;
+    struct wane__reply reply;
+    result = wane__reply_init(&reply, engine, tokens, count, generation, error);
+    if (result != WANE_OK) return result;
+    wane__reply_free(&session->reply);
+    session->reply = reply;
+    size_t room = (size_t)engine->facts.context + 1;
+    if (room > session->in_engine.count &&
+        !wane__tokens_reserve(&session->in_engine, room - session->in_engine.count))
+        return wane__fail(error, WANE_ENOMEM, "No memory for a context of %zu tokens.", room);
+    size_t keep = common_prefix(&session->in_engine, tokens, count);
+    if (keep == count) keep--; /* the last token's row is needed */
+    session->in_engine.count = (size_t)engine->ops->truncate(engine, 0, (int)keep);
+    session->reused = (int)session->in_engine.count;
+    session->started = true;
+    session->ended = false;
+    result = feed(session, error);
+    if (result != WANE_OK) session->started = false;
+    session->first_at = wane__now();
+    return result;
+}
+
+static void end_event(wane_session *session, wane_event *event) {
+    wane__reply_end(&session->reply, event);
+    event->reused_tokens = session->reused;
+    event->prompt_ms = 1e3 * (session->first_at - session->started_at);
+    event->reply_ms = 1e3 * (wane__now() - session->first_at);
+    clear_interrupt(session); /* one that came too late to stop this reply must not stop the next */
+    session->ended = true;
+    session->started = false;
+}
+
+int wane_session_next(wane_session *session, wane_event *event, wane_error *error) {
+    *event = (wane_event){.token = -1};
+    wane__clear(error);
+    if (!session->started)
+        return wane__fail(error, WANE_EINVAL, "No reply is under way: call wane_session_start first.");
+    if (session->reply.step.finish != WANE_FINISH_NONE) {
+        end_event(session, event);
+        return WANE_OK;
+    }
+    if (atomic_load(&session->interrupted)) {
+        session->started = false;
+        return interrupted(session, error);
+    }
+    int result = session->row_ready ? WANE_OK : feed(session, error);
+    session->row_ready = false;
+    if (result == WANE_OK) result = wane__layer_step(&session->reply, 0, event, error);
+    if (result != WANE_OK) {
+        session->started = false;
+        return result;
+    }
+    if (event->kind == 0) end_event(session, event);
+    return WANE_OK;
+}
