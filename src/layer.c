@@ -62,17 +62,16 @@ static void open_step(struct wane__reply *reply) {
 }
 
 /* Head: where this row's candidates come from. The dense row, as the engine computed it. */
-static int stage_head(struct wane__reply *reply, int row, struct wane__dense_source *dense,
-                      wane_error *error) {
+static int stage_head(struct wane__reply *reply, int row, wane_error *error) {
     struct wane__engine *engine = reply->engine;
     const float *logits = engine->ops->logits(engine, row);
     if (logits == NULL)
         return wane__fail(error, WANE_EINTERNAL, "The engine has no logits for row %d of the last batch.",
                           row);
-    wane__dense_source_init(dense, logits, engine->facts.vocab_size);
+    wane__dense_source_init(&reply->dense, logits, engine->facts.vocab_size);
     reply->step.hidden = engine->ops->hidden(engine, row);
     reply->step.origin = WANE__ORIGIN_DENSE;
-    reply->step.source = &dense->source;
+    reply->step.source = &reply->dense.source;
     return WANE_OK;
 }
 
@@ -123,11 +122,10 @@ static int stage_text(struct wane__reply *reply, wane_event *event, wane_error *
 }
 
 int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane_error *error) {
-    struct wane__dense_source dense;
     *event = (wane_event){.token = -1};
     wane__step_enter();
     open_step(reply);
-    int result = stage_head(reply, row, &dense, error);
+    int result = stage_head(reply, row, error);
     if (result == WANE_OK) result = stage_sample(reply, error);
     if (result == WANE_OK) result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);

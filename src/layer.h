@@ -46,7 +46,8 @@ struct wane__reply {
     bool limit_is_context;
     bool ignore_end;
     enum wane__mode mode;
-    struct wane__step step; /* of the last token */
+    struct wane__dense_source dense; /* candidates of the current row */
+    struct wane__step step;          /* of the last token */
 };
 
 /*
