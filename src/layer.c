@@ -137,11 +137,12 @@ void wane__reply_end(struct wane__reply *reply, wane_event *event) {
     *event = (wane_event){
         .kind = WANE_EVENT_END,
         .token = -1,
-        .finish = reply->step.finish,
-        .stop = reply->step.finish == WANE_FINISH_STOP ? reply->stream.stopped_by : NULL,
         .prompt_tokens = reply->prompt_count,
         .reply_tokens = reply->reply_count,
     };
-    if (reply->step.finish != WANE_FINISH_STOP)
-        wane__stream_flush(&reply->stream, &event->text, &event->text_size);
+    /* A completed stop string that waited for an earlier or longer one outranks the limits too. */
+    if (wane__stream_flush(&reply->stream, &event->text, &event->text_size))
+        reply->step.finish = WANE_FINISH_STOP;
+    event->finish = reply->step.finish;
+    if (event->finish == WANE_FINISH_STOP) event->stop = reply->stream.stopped_by;
 }

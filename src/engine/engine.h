@@ -105,41 +105,67 @@ const char *wane__llama_version(void);
 /* ------------------------------------------------------- the scripted engine */
 
 /*
- * A scripted engine of V = 384 tokens: 0 … 255 are the bytes, 256 is BOS, 257 ends a turn, 258 is the
- * control marker "<|mark|>", 259 … are pieces that `pieces` gives (several bytes, half characters).
+ * A scripted engine of V = 384 tokens: 0 … 255 are the bytes, 256 is BOS ("<|bos|>"), 257 ends a turn
+ * ("<|end|>"), 258 is the control marker "<|mark|>", 259 … are pieces that `pieces` gives (several bytes,
+ * half characters); ids past the last piece exist and have no bytes. The tokenizer gives bytes only.
  *
- * What it answers is a pure function of the sequence, so that batching cannot change it: the scripted
- * reply is found by the prompt's text (the longest `match` that the prompt contains), and the token at
- * step n of the reply has logit `peak`; all others fall off from it by their distance in id. Without a
- * match, tokens are drawn from a hash of the last 3 tokens (a fixed "language").
+ * chat() renders each message as "<|mark|>role\ncontent", but for the assistant's, which is
+ * "<|mark|>content", and ends with "<|mark|>" when the last message is not the assistant's. So the reply
+ * begins right after the last marker, and the next turn's prompt begins with this turn's prompt and reply.
+ * There is no BOS.
+ *
+ *     user "Hi"                      <|mark|>user⏎Hi<|mark|>
+ *     user "Hi", assistant "Hel"     <|mark|>user⏎Hi<|mark|>Hel              goes on at step 3
+ *
+ * What it answers is a pure function of the sequence, so that neither batching nor splitting nor prefix reuse
+ * can change it. A sequence with a marker: the reply is the one whose `match` is the longest found in the
+ * text before the last marker (control tokens have no text; of equally long ones the first in the list),
+ * and the step is the number of tokens after that marker. A sequence without one (a raw prompt): the longest
+ * `match` found in the text of the whole tokens; the step is the number of tokens after the one
+ * that completed it for the first time, so end a raw prompt with the match. The empty `match` fits
+ * every prompt; in a raw one its step counts from the start, which suits `logits`.
+ *
+ * At step n the reply's token n has logit `peak`, each other one `peak` less its distance in id; past the
+ * last token it is the end of turn, again and again. Without a match, the token is a letter or a space chosen
+ * by a hash of the last 3 tokens (a fixed "language") that never ends by itself; its logits fall off
+ * likewise.
+ *
+ * Wrong calls (a position that does not follow on, a sequence or token out of range, a batch too large, more
+ * than the context holds, a sequence used after a failed decode without truncate) are refused in words with
+ * WANE_EINVAL and counted in `violations`. A failed or interrupted decode leaves the lengths as they were.
+ * The hook is called for at most 8 rows at a time. hidden has d = 8 floats that determine the row's logits.
  */
 struct wane__script_reply {
     const char *match;        /* part of the prompt's text */
-    const int32_t *tokens;    /* the reply, token by token; the end-of-turn token must be among them */
+    const int32_t *tokens;    /* the reply, token by token, with or without its end-of-turn token */
     size_t count;
-    int fail_at;              /* decode fails at this step of the reply; -1: never */
-    int delay_ms;             /* each decode that holds this sequence takes so long */
+    int fail_at;              /* a decode that wants the logits of this step fails; -1: never */
+    int delay_ms;             /* each decode that holds one of its sequences takes so long; the longest counts */
     const float *logits;      /* NULL, or V logits used at every step instead of the peak */
 };
 
 struct wane__script {
     const struct wane__script_reply *replies;
     size_t reply_count;
-    const char *const *pieces; /* bytes of token 259 + i */
+    const char *const *pieces; /* bytes of token 259 + i, at most 125 of them */
     size_t piece_count;
     float peak;               /* logit of the scripted token; 0: 10 */
-    int context, sequences, batch; /* 0: 512, 4, 64 */
-    int prompt_delay_ms;      /* each decode takes so long a prompt token, in microseconds when negative */
-    bool recurrent;           /* truncate can only clear */
+    int context, sequences, batch; /* 0: 512, 4, 64; at most 64 sequences */
+    int prompt_delay_ms;      /* a decode takes so long for each item not wanted; in microseconds when negative */
+    bool recurrent;           /* truncate can only clear, copy only takes whole sequences */
     int load_fail;            /* a WANE_E code to fail with at load */
 };
 
+/* The struct is copied; what it points to must live until the engine is freed. */
 int wane__script_load(const struct wane__script *script, struct wane__log *log, struct wane__engine **engine,
                       wane_error *error);
 
-/* Tests read these: calls, items and the largest batch so far; sequences' lengths. */
+/* Tests read these, from any thread, also while a decode runs. */
 struct wane__script_counts {
-    uint64_t decodes, items;
+    uint64_t decodes, items;  /* of decodes that came to their end */
+    uint64_t rows;            /* wanted items among them */
+    uint64_t failed, interrupted;
+    uint64_t violations;      /* wrong calls that were refused: a correct caller leaves this at 0 */
     int largest_batch;
     int length[64];
 };

@@ -19,7 +19,8 @@ struct wane__candidate {
 /*
  * Where candidates come from: one row's logits, behind questions that a certified head can answer too.
  * All return WANE_OK or an error code. `skip` is sorted ascending and holds `skips` tokens that the
- * question leaves out (processors take them apart and put them back with other logits).
+ * question leaves out (processors take them apart and put them back with other logits). A source that
+ * reads NaN in the course of an answer returns WANE_EENGINE.
  */
 struct wane__source {
     int vocab_size;
@@ -33,37 +34,51 @@ struct wane__source {
 };
 
 /* The dense head's row as a source: reads V floats, keeps none. `logits` must outlive the source. */
+struct wane__row_kernels; /* head/row.h */
 struct wane__dense_source {
     struct wane__source source; /* first */
     const float *logits;
+    const struct wane__row_kernels *kernels;
 };
 void wane__dense_source_init(struct wane__dense_source *dense, const float *logits, int vocab_size);
 
 /* What was decided for one token. */
 struct wane__choice {
     int32_t token;
-    float logprob;           /* when asked for: whole vocabulary, temperature 1, before processors */
+    float logprob; /* when asked for: whole vocabulary, temperature 1, before processors */
     bool has_logprob;
     int top_count;
     wane_logprob top[WANE_MAX_TOP_LOGPROBS];
     const struct wane__candidate *candidates; /* after processors and filters, best first */
-    int candidate_count;     /* of what was fetched; owned by the sampler until the next call */
+    int candidate_count; /* of what was fetched; owned by the sampler until the next call */
 };
 
 struct wane__sampler; /* one request's: settings, last tokens, scratch, seed */
 
-/* `settings` is copied, its bias list too. `vocab_size` bounds tokens. Allocates all it will need, but for
- * draws that need more than 4,096 candidates: those grow the scratch outside of a step. */
+/*
+ * `settings` is copied, its bias list too. `vocab_size` bounds tokens. Allocates all it will need, but for
+ * two rare cases, in which it leaves the step of its caller, allocates, and enters it again (steps do not
+ * nest): a draw without top-k that needs more than 4,096 candidates, and a penalty window over the whole
+ * context that has seen more different tokens than it has room for.
+ */
 int wane__sampler_new(const wane_sampling *settings, int vocab_size, struct wane__sampler **sampler,
                       wane_error *error);
 void wane__sampler_free(struct wane__sampler *sampler);
 /* Start a new request with new settings in the same scratch. */
 int wane__sampler_reset(struct wane__sampler *sampler, const wane_sampling *settings, wane_error *error);
-/* A token of the context: penalties count prompt and reply alike, as llama.cpp does. */
+/*
+ * A token of the context: penalties count prompt and reply alike, as llama.cpp does. Unknown ids are ignored.
+ */
 void wane__sampler_accept(struct wane__sampler *sampler, int32_t token);
 /*
  * Draw the token with index `index` of this reply (0, 1, …): the random number depends on the seed and
- * this index alone. Does not accept it. NaN among the logits it reads gives WANE_EENGINE.
+ * this index alone. Does not accept it. NaN among the logits it reads gives WANE_EENGINE, and so does
+ * +infinity as the best logit: both are an overflow somewhere in the engine. -infinity is never drawn; if
+ * there is nothing else, WANE_EINVAL when a bias forbids tokens, WANE_EENGINE when the engine gave only that.
+ *
+ * The number u in [0, 1) picks the first token, from the best down, at which the running sum of probabilities
+ * exceeds u: equal seeds and indices give equal u, whatever the settings, the neighbours or the order of
+ * calls.
  */
 int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
                        struct wane__choice *choice, wane_error *error);

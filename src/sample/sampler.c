@@ -1,0 +1,359 @@
+/*
+ * sampler.c - one token from a source of candidates; owns the settings, the named tokens and the scratch
+ * lists.
+ *
+ *     fetched: the best tokens that no processor touched ─┐
+ *                                                         ├─► list: merged, best first ─► cut ─► draw
+ *     named:   tokens with bias or penalty, processed ────┘
+ *
+ * Top-k, top-p and min-p each keep a prefix of the sorted list, and none looks at what another one cut off
+ * behind it, so their common support is the shortest of three prefixes. It is found by walking the list from
+ * the best down, and the list is fetched in growing rounds only as far as the walk goes: 64, 256, 1,024,
+ * 4,096, then everything. (One more reading of everything costs less than more rounds in between would, and
+ * bounds the worst case: a flat row.) What lies beyond the list enters only through the normaliser, which the
+ * source gives as a logarithm. Weights are exponentials against the best logit, in double, summed from the
+ * best down.
+ */
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/rng.h"
+#include "sample/exp.h"
+#include "sample/named.h"
+#include "sample/order.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { FIRST_ROUND = 64, LAST_ROUND = 4096 };
+
+/* Beyond this inverse temperature a normaliser's logarithm loses digits; few tokens have any weight there. */
+#define COLDEST 1e3
+/* Below this temperature its inverse leaves the range of float: greedy. */
+#define FREEZING 1e-30f
+
+struct wane__sampler {
+    wane_sampling settings; /* without its bias list: `named` holds that */
+    float min_p_distance;   /* ln min_p: how far below the best logit a token may lie */
+    int vocab_size;
+    bool forbids; /* some bias is -infinity */
+    struct wane__named named;
+    struct wane__candidate *named_sorted; /* after processors, best first */
+    int named_capacity;
+    struct wane__candidate *fetched, *list;
+    int list_count;
+    int capacity; /* of fetched; list holds the named tokens too */
+};
+
+/* ------------------------------------------------------------------ memory */
+
+/* Room for `count` fetched candidates and as many in the list as named tokens can add. */
+static bool resize_lists(struct wane__sampler *sampler, int count) {
+    int named = sampler->named.capacity;
+    if (count <= sampler->capacity && named <= sampler->named_capacity) return true;
+    if (count < sampler->capacity) count = sampler->capacity;
+    size_t size = sizeof(struct wane__candidate);
+    void *block = wane__resize(sampler->named_sorted, (size_t)named, size);
+    if (block == NULL) return false;
+    sampler->named_sorted = block;
+    if ((block = wane__resize(sampler->fetched, (size_t)count, size)) == NULL) return false;
+    sampler->fetched = block;
+    if ((block = wane__resize(sampler->list, (size_t)count + (size_t)named, size)) == NULL) return false;
+    sampler->list = block;
+    sampler->capacity = count;
+    sampler->named_capacity = named;
+    return true;
+}
+
+/* The rare growth inside a draw: the step, which promises not to allocate, is left for it. */
+static int make_room(struct wane__sampler *sampler, int count, wane_error *error) {
+    if (count <= sampler->capacity && sampler->named.capacity <= sampler->named_capacity) return WANE_OK;
+    wane__step_leave();
+    bool fine = resize_lists(sampler, count);
+    wane__step_enter();
+    return fine ? WANE_OK : wane__fail(error, WANE_ENOMEM, "No memory for %d candidates.", count);
+}
+
+static int draw_seed(wane_sampling *settings, wane_error *error) {
+    if (settings->seeded) return WANE_OK;
+    if (getentropy(&settings->seed, sizeof settings->seed) != 0)
+        return wane__fail(error, WANE_EIO, "The system gave no random seed; give one in the request.");
+    return WANE_OK;
+}
+
+int wane__sampler_reset(struct wane__sampler *sampler, const wane_sampling *settings, wane_error *error) {
+    int status = wane__sampling_check(settings, sampler->vocab_size, error);
+    if (status == WANE_OK) status = wane__named_init(&sampler->named, settings, sampler->vocab_size, error);
+    if (status != WANE_OK) return status;
+    sampler->settings = *settings;
+    sampler->settings.bias = NULL;
+    sampler->min_p_distance = settings->min_p > 0 ? logf(settings->min_p) : 0;
+    sampler->forbids = false;
+    for (size_t i = 0; i < settings->bias_count; i++)
+        if (isinf(settings->bias[i].bias)) sampler->forbids = true;
+    int room = settings->top_k > LAST_ROUND ? settings->top_k : LAST_ROUND;
+    if (room > sampler->vocab_size) room = sampler->vocab_size;
+    if (!resize_lists(sampler, room))
+        return wane__fail(error, WANE_ENOMEM, "No memory for %d candidates.", room);
+    return draw_seed(&sampler->settings, error);
+}
+
+int wane__sampler_new(const wane_sampling *settings, int vocab_size, struct wane__sampler **sampler,
+                      wane_error *error) {
+    *sampler = NULL;
+    if (vocab_size < 1)
+        return wane__fail(error, WANE_EINVAL, "A vocabulary of %d tokens cannot be sampled.", vocab_size);
+    struct wane__sampler *made = wane__alloc_zero(1, sizeof *made);
+    if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a sampler.");
+    made->vocab_size = vocab_size;
+    int status = wane__sampler_reset(made, settings, error);
+    if (status != WANE_OK) {
+        wane__sampler_free(made);
+        return status;
+    }
+    *sampler = made;
+    return WANE_OK;
+}
+
+void wane__sampler_free(struct wane__sampler *sampler) {
+    if (sampler == NULL) return;
+    wane__named_free(&sampler->named);
+    wane__free(sampler->named_sorted);
+    wane__free(sampler->fetched);
+    wane__free(sampler->list);
+    wane__free(sampler);
+}
+
+void wane__sampler_accept(struct wane__sampler *sampler, int32_t token) {
+    if (token >= 0 && token < sampler->vocab_size) wane__named_accept(&sampler->named, token);
+}
+
+uint64_t wane__sampler_seed(const struct wane__sampler *sampler) {
+    return sampler->settings.seed;
+}
+
+/* -------------------------------------------------------------- candidates */
+
+/* One draw under way. */
+struct walk {
+    int named_count;
+    bool all;     /* the list is all there is */
+    float lowest; /* logits below it are cut: min-p, or no weight at all */
+    bool open;    /* nothing cuts: the tail takes part in the draw without having been fetched */
+    int support;  /* length of the prefix that is kept; of what was fetched, in an open draw */
+    int chosen;
+};
+
+static int source_failed(int status, wane_error *error) {
+    if (status == WANE_EENGINE)
+        return wane__fail(error, status, "The engine's logits hold NaN: this row cannot be sampled.");
+    if (status == WANE_ENOMEM) return wane__fail(error, status, "No memory for the penalties' tokens.");
+    return wane__fail(error, status, "The head gave no candidates (%s).", wane_strerror(status));
+}
+
+/* Fetch and process the named tokens, best first; forbidden ones fall out. */
+static int prepare_named(struct wane__sampler *sampler, struct wane__source *source, int *count,
+                         wane_error *error) {
+    struct wane__named *named = &sampler->named;
+    int status = make_room(sampler, 0, error);
+    if (status != WANE_OK) return status;
+    status = wane__named_process(named, source);
+    if (status != WANE_OK) return source_failed(status, error);
+    *count = 0;
+    for (int i = 0; i < named->count; i++)
+        if (named->logit[i] > -INFINITY)
+            sampler->named_sorted[(*count)++] = (struct wane__candidate){named->token[i], named->logit[i]};
+    wane__sort_candidates(sampler->named_sorted, *count);
+    return WANE_OK;
+}
+
+/*
+ * Fetch the `count` best unnamed tokens and merge. The list ends with the last one fetched: a named token
+ * behind it cannot be placed yet, unless nothing is left to fetch. Tokens of logit -infinity are left out.
+ */
+static int fill_list(struct wane__sampler *sampler, struct wane__source *source, int count, struct walk *walk,
+                     wane_error *error) {
+    int unnamed = sampler->vocab_size - sampler->named.count, found = 0;
+    if (count > unnamed) count = unnamed;
+    int status = make_room(sampler, count, error);
+    if (status != WANE_OK) return status;
+    if (count > 0)
+        status =
+            source->best(source, count, sampler->named.token, sampler->named.count, sampler->fetched, &found);
+    if (status != WANE_OK) return source_failed(status, error);
+    walk->all = count == unnamed || found < count;
+    while (found > 0 && !(sampler->fetched[found - 1].logit > -INFINITY)) {
+        found--;
+        walk->all = true;
+    }
+    int n = 0, f = 0, at = 0;
+    const struct wane__candidate *named = sampler->named_sorted, *fetched = sampler->fetched;
+    while (f < found || (walk->all && n < walk->named_count)) {
+        bool take_named = n < walk->named_count && (f == found || wane__better(named[n], fetched[f]));
+        sampler->list[at++] = take_named ? named[n++] : fetched[f++];
+    }
+    sampler->list_count = at;
+    return WANE_OK;
+}
+
+static int check_best(const struct wane__sampler *sampler, wane_error *error) {
+    if (sampler->list_count > 0) {
+        if (sampler->list[0].logit < INFINITY) return WANE_OK;
+        return wane__fail(error, WANE_EENGINE,
+                          "The engine gave token %d a logit of +infinity: this row cannot be sampled.",
+                          sampler->list[0].token);
+    }
+    if (sampler->forbids)
+        return wane__fail(error, WANE_EINVAL, "The logit bias forbids every token that could follow.");
+    return wane__fail(error, WANE_EENGINE,
+                      "The engine gave every token a logit of -infinity: this row cannot be sampled.");
+}
+
+/* ------------------------------------------------------------------ the cut */
+
+/* Of list[index], against the best; `scale` is the temperature's inverse. */
+static double weight(const struct wane__sampler *sampler, int index, double scale) {
+    return wane__exp_weight(((double)sampler->list[index].logit - (double)sampler->list[0].logit) * scale);
+}
+
+/* Σ exp(scale · (logit - best)) over the whole vocabulary after processors. */
+static int whole_mass(struct wane__sampler *sampler, struct wane__source *source, int named_count,
+                      double scale, double *mass, wane_error *error) {
+    double unnamed, best = (double)sampler->list[0].logit;
+    int status = source->log_sum(source, (float)scale, sampler->named.token, sampler->named.count, &unnamed);
+    if (status != WANE_OK) return source_failed(status, error);
+    *mass = exp(unnamed - scale * best);
+    for (int i = 0; i < named_count; i++)
+        *mass += wane__exp_weight(((double)sampler->named_sorted[i].logit - best) * scale);
+    return WANE_OK;
+}
+
+/* Draw among the first `count` of the list. */
+static int draw_within(const struct wane__sampler *sampler, int count, double scale, double u) {
+    double mass = 0, sum = 0;
+    for (int i = 0; i < count; i++) mass += weight(sampler, i, scale);
+    for (int i = 0; i < count; i++) {
+        sum += weight(sampler, i, scale);
+        if (sum > u * mass) return i;
+    }
+    return 0; /* not reached: the same sum, and u < 1 */
+}
+
+/*
+ * Walk the list in growing rounds until it is cut below `lowest`, or until the running sum reaches `target`:
+ * top-p's share or, in an open draw, the draw's. INFINITY: no sum is taken.
+ */
+static int walk_rounds(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk,
+                       double scale, double target, wane_error *error) {
+    double sum = 0;
+    int at = 0;
+    for (int round = FIRST_ROUND;;) {
+        for (; at < sampler->list_count; at++) {
+            walk->support = walk->chosen = at;
+            if (at > 0 && sampler->list[at].logit < walk->lowest) return WANE_OK;
+            if (isinf(target)) continue;
+            sum += weight(sampler, at, scale);
+            walk->support = walk->open ? sampler->list_count : at + 1;
+            if (walk->open ? sum > target : sum >= target) return WANE_OK;
+        }
+        if (walk->all) break;
+        round = round < LAST_ROUND ? round * 4 : sampler->vocab_size;
+        int status = fill_list(sampler, source, round, walk, error);
+        if (status != WANE_OK) return status;
+    }
+    walk->support = at;
+    /*
+     * The target was taken of a sum in another order: it may lie past this one by a last bit. In an open
+     * draw the last token with any weight is meant.
+     */
+    while (walk->chosen > 0 && !(weight(sampler, walk->chosen, scale) > 0)) walk->chosen--;
+    return WANE_OK;
+}
+
+/* Top-k has bounded the list: top-p is taken over it, min-p cuts it. */
+static void cut_list(struct wane__sampler *sampler, struct walk *walk) {
+    const wane_sampling *s = &sampler->settings;
+    int count = sampler->list_count < s->top_k ? sampler->list_count : s->top_k, kept = count;
+    if (s->top_p < 1) {
+        double mass = 0, sum = 0;
+        for (int i = 0; i < count; i++) mass += weight(sampler, i, 1);
+        for (kept = 0; kept < count;) {
+            sum += weight(sampler, kept++, 1);
+            if (sum >= (double)s->top_p * mass) break;
+        }
+    }
+    while (kept > 1 && sampler->list[kept - 1].logit < walk->lowest) kept--;
+    walk->support = kept;
+}
+
+static int draw_token(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk, double u,
+                      wane_error *error) {
+    const wane_sampling *s = &sampler->settings;
+    /* A float, because the source's normaliser must be taken at the very same scale. */
+    double scale = (double)(1 / s->temperature), target = INFINITY;
+    walk->lowest = s->min_p > 0 ? sampler->list[0].logit + sampler->min_p_distance : -INFINITY;
+    if (s->top_k > 0) {
+        cut_list(sampler, walk);
+        walk->chosen = draw_within(sampler, walk->support, scale, u);
+        return WANE_OK;
+    }
+    bool nucleus = s->top_p < 1;
+    walk->open = !nucleus && !(s->min_p > 0) && scale <= COLDEST;
+    if (!nucleus && !(s->min_p > 0) && !walk->open)
+        walk->lowest = sampler->list[0].logit + (float)(WANE__EXP_LOW / scale);
+    if (walk->open || nucleus) {
+        int status = whole_mass(sampler, source, walk->named_count, walk->open ? scale : 1, &target, error);
+        if (status != WANE_OK) return status;
+        target *= walk->open ? u : (double)s->top_p;
+    }
+    int status = walk_rounds(sampler, source, walk, walk->open ? scale : 1, target, error);
+    if (status == WANE_OK && !walk->open) walk->chosen = draw_within(sampler, walk->support, scale, u);
+    return status;
+}
+
+/* ---------------------------------------------------------------- logprobs */
+
+/* Of the raw row: no processor, no filter, no temperature. */
+static int add_logprobs(struct wane__sampler *sampler, struct wane__source *source,
+                        struct wane__choice *choice, wane_error *error) {
+    struct wane__candidate best[WANE_MAX_TOP_LOGPROBS];
+    int found = 0;
+    double all;
+    float logit;
+    int status = source->log_sum(source, 1, NULL, 0, &all);
+    if (status == WANE_OK) status = source->fetch(source, &choice->token, 1, &logit);
+    if (status == WANE_OK && sampler->settings.top_logprobs > 0)
+        status = source->best(source, sampler->settings.top_logprobs, NULL, 0, best, &found);
+    if (status != WANE_OK) return source_failed(status, error);
+    choice->has_logprob = true;
+    choice->logprob = (float)((double)logit - all);
+    choice->top_count = found;
+    for (int i = 0; i < found; i++)
+        choice->top[i] = (wane_logprob){best[i].token, (float)((double)best[i].logit - all)};
+    return WANE_OK;
+}
+
+/* ------------------------------------------------------------------ public */
+
+int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
+                       struct wane__choice *choice, wane_error *error) {
+    const wane_sampling *s = &sampler->settings;
+    bool greedy = !(s->temperature > FREEZING);
+    struct walk walk = {.support = 1};
+    if (source->vocab_size != sampler->vocab_size)
+        return wane__fail(error, WANE_EINVAL, "The head has %d tokens, the sampler was made for %d.",
+                          source->vocab_size, sampler->vocab_size);
+    choice->has_logprob = false;
+    choice->top_count = 0;
+    int status = prepare_named(sampler, source, &walk.named_count, error);
+    int first = greedy ? 1 : s->top_k > 0 ? s->top_k : FIRST_ROUND;
+    if (status == WANE_OK) status = fill_list(sampler, source, first, &walk, error);
+    if (status == WANE_OK) status = check_best(sampler, error);
+    if (status == WANE_OK && !greedy)
+        status = draw_token(sampler, source, &walk, wane__random_unit(s->seed, index), error);
+    if (status != WANE_OK) return status;
+    choice->token = sampler->list[walk.chosen].token;
+    choice->candidates = sampler->list;
+    choice->candidate_count = walk.support;
+    return s->top_logprobs >= 0 ? add_logprobs(sampler, source, choice, error) : WANE_OK;
+}
