@@ -1,0 +1,115 @@
+/*
+ * scheduler_internal.h - the scheduler from inside: what its lock guards, and what the engine thread owns.
+ *
+ *     submit ─► queue ─┐                  engine thread, over and over:
+ *                      ▼   under lock
+ *                   gather ─► begin ─► reap ─► plan ─► decode ─► step rows ─► deliver
+ *                             (slots)                  no lock held
+ *
+ * One mutex guards the queue, the counters and the picture of the running engine call. It is never held
+ * during engine work. Slots belong to the engine thread alone; others see only how many are busy.
+ *
+ * What is counted how: accepted = completed + cancelled + failed + timed_out + what still runs. A request
+ * that was ended by a stop counts as failed. Prompt and reused tokens count when the prompt is in.
+ */
+#ifndef WANE_SERVER_SCHEDULER_INTERNAL_H
+#define WANE_SERVER_SCHEDULER_INTERNAL_H
+
+#include "model.h"
+#include "server/ticket.h"
+
+#include <time.h>
+
+#define WANE__MAX_SLOTS 64
+
+/* One sequence of the engine. Its tokens are the running reply's context, or the cache when it is free. */
+struct wane__slot {
+    int seq;
+    wane_ticket *ticket; /* NULL: free */
+    int held;            /* how many of its tokens the engine holds */
+    wane_tokens cache;   /* of the last request, `held` of them valid */
+    char *tenant;        /* whose they are */
+    uint64_t used;       /* stamp of its last release; 0: empty */
+    uint64_t served;     /* the last engine call that it was in */
+    int suspect_until;   /* a call with it failed: it goes alone until it holds so many */
+    int planned;         /* tokens of it in the call being made */
+};
+
+/* The engine call under way, for those who may want to end it. */
+struct wane__call {
+    wane_ticket *member[WANE__MAX_SLOTS];
+    int members;
+    double started; /* 0: none is under way */
+    bool interrupted;
+};
+
+struct wane_scheduler {
+    wane_model *model;
+    struct wane__engine *engine;
+    wane_scheduler_options options;
+    struct wane__log log;
+    int slot_count;
+    double stuck_after; /* seconds; tests shorten it */
+
+    /* Under `lock`. */
+    pthread_mutex_t lock;
+    pthread_cond_t work, idle; /* for the engine thread; for those who stop it */
+    wane_ticket *first, *last; /* the queue */
+    int queued, reserved;      /* reserved: being checked, will join the queue */
+    int busy;                  /* slots taken */
+    uint64_t serial;
+    bool poked; /* something changed since the engine thread last looked */
+    bool stopping, gone;
+    double cutoff; /* what still runs then, ends */
+    struct wane__call call;
+    wane_scheduler_state counts;
+
+    /* The engine thread's. */
+    pthread_t thread;
+    struct wane__slot slot[WANE__MAX_SLOTS];
+    struct wane__item *items;
+    struct wane__slot *planned[WANE__MAX_SLOTS]; /* the call being made, in order of its items */
+    int planned_count;
+    bool runnable; /* some slot had something to do when last looked */
+    uint64_t calls, stamp;
+    wane_scheduler_state tally; /* counted since the last settle */
+};
+
+/* Condition variables of this library run on the monotonic clock. */
+void wane__cond_init(pthread_cond_t *cond);
+struct timespec wane__until(double seconds);
+
+/* From a ticket's reader: give up; or, room was made in a full inbox. */
+void wane__scheduler_cancel(struct wane_scheduler *scheduler, wane_ticket *ticket);
+void wane__scheduler_wake(struct wane_scheduler *scheduler);
+
+/* Under the lock: take a ticket out of the queue. */
+void wane__scheduler_unlink(struct wane_scheduler *scheduler, wane_ticket *ticket);
+/* Under the lock: were all members of the running call cancelled? */
+bool wane__scheduler_abandoned(const struct wane_scheduler *scheduler);
+
+/* The engine thread's function. */
+void *wane__scheduler_run(void *scheduler);
+
+/* scheduler_slot.c: a request takes a slot, and leaves it. Engine thread only. */
+void wane__slot_begin(struct wane_scheduler *scheduler, wane_ticket *ticket);
+/* Bring the engine back to what the slot held before a call that failed. */
+void wane__slot_rollback(struct wane_scheduler *scheduler, struct wane__slot *slot);
+void wane__slot_forget(struct wane_scheduler *scheduler, struct wane__slot *slot);
+/*
+ * End a slot's request: with END, or with an error. Its tokens stay as a cache unless the engine failed on
+ * them. State first, then the reader: who has seen the end sees it counted and the slot free.
+ */
+void wane__slot_finish(struct wane_scheduler *scheduler, struct wane__slot *slot, const wane_event *end,
+                       int code, const char *text);
+/* Count one more request that ended in this way. */
+void wane__scheduler_count(wane_scheduler_state *counts, int code);
+/* Under the lock: move what the engine thread counted to where others see it. */
+void wane__scheduler_settle(struct wane_scheduler *scheduler);
+
+/* Tokens that the engine must still take in before this slot's next row. */
+static inline int wane__slot_pending(const struct wane__slot *slot) {
+    return (int)slot->ticket->reply.context.count - slot->held;
+}
+
+#endif

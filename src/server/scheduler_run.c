@@ -1,0 +1,408 @@
+/*
+ * scheduler_run.c - the engine thread: one turn is gather → begin → reap → plan → decode → step rows → deliver.
+ *
+ * Owns the engine and the slots. Refuses to hold the lock during engine work, to wait for a reader, and to
+ * let one request's failure reach another: when a call with several sequences fails, each of them goes
+ * alone in the next turns until it has passed the place, and only the one that fails alone is ended.
+ *
+ * A slot's state is one number: how many of its tokens the engine holds. What is missing up to the end of its
+ * context is pending; one token pending is a step of decoding, more is a prompt (or, after a roll-back that
+ * could only clear, a context computed again). The row after the last pending token is the next token's.
+ */
+#include "server/scheduler_internal.h"
+
+#include "core/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --------------------------------------------------------------------- gather */
+
+/* A list by `next`, in order. */
+struct list {
+    wane_ticket *first, **end;
+};
+
+static void list_add(struct list *list, wane_ticket *t) {
+    *list->end = t;
+    list->end = &t->next;
+}
+
+/* When something must be done though nothing happens: a deadline, or the end of a stop's grace. */
+static double next_deadline(const wane_scheduler *s) {
+    double soonest = s->cutoff;
+    for (const wane_ticket *t = s->first; t != NULL; t = t->next) soonest = fmin(soonest, t->deadline);
+    for (int i = 0; i < s->slot_count; i++) {
+        if (s->slot[i].ticket != NULL) soonest = fmin(soonest, s->slot[i].ticket->deadline);
+    }
+    return soonest;
+}
+
+/* Under the lock: how long to sleep from here, as a point in time; 0 when there is something to do now. */
+static double sleep_until(const wane_scheduler *s, double now) {
+    bool admissible = s->first != NULL && s->busy < s->slot_count;
+    if (s->stopping && s->busy == 0) return 0;
+    if (admissible && s->busy == 0) {
+        /* The first request of an idle moment waits for company: one call for all beats one call each. */
+        int company = s->slot_count;
+        if (s->options.max_batch_requests < company) company = s->options.max_batch_requests;
+        if (s->queued >= company) return 0;
+        double until = fmin(s->first->submitted + 1e-3 * s->options.window_ms, next_deadline(s));
+        return until > now ? until : 0;
+    }
+    if (admissible || s->runnable || s->poked) return 0;
+    double until = next_deadline(s);
+    return until > now ? until : 0;
+}
+
+static void wait_for_work(wane_scheduler *s) {
+    double until;
+    while ((until = sleep_until(s, wane__now())) > 0) {
+        if (isinf(until)) {
+            pthread_cond_wait(&s->work, &s->lock);
+        } else {
+            struct timespec at = wane__until(until);
+            pthread_cond_timedwait(&s->work, &s->lock, &at);
+        }
+    }
+    s->poked = false;
+}
+
+/* Under the lock: out of the queue goes what waited too long, or all of it when a stop's grace is over. */
+static void sift_queue(wane_scheduler *s, double now, struct list *dead) {
+    bool cut = now >= s->cutoff;
+    for (wane_ticket *t = s->first, *next; t != NULL; t = next) {
+        next = t->next;
+        if (!cut && now < t->deadline) continue;
+        wane__scheduler_unlink(s, t);
+        t->code = now >= t->deadline ? WANE_ETIMEOUT : WANE_ESHUTDOWN;
+        wane__scheduler_count(&s->counts, t->code);
+        list_add(dead, t);
+    }
+}
+
+static const char *reason(int code) {
+    switch (code) {
+    case WANE_ECANCELLED: return "The request was cancelled.";
+    case WANE_ETIMEOUT: return "The request's deadline has passed.";
+    default: return "The scheduler was stopped.";
+    }
+}
+
+/* Sleep until there is work; fill free slots from the queue. False: stopped, and nothing is left. */
+static bool gather(wane_scheduler *s, struct list *fresh) {
+    struct list dead = {NULL, &dead.first};
+    pthread_mutex_lock(&s->lock);
+    wane__scheduler_settle(s);
+    wait_for_work(s);
+    sift_queue(s, wane__now(), &dead);
+    while (s->first != NULL && s->busy < s->slot_count) {
+        wane_ticket *t = s->first;
+        wane__scheduler_unlink(s, t);
+        s->busy++;
+        list_add(fresh, t);
+    }
+    bool goes_on = !s->stopping || s->busy > 0 || s->first != NULL;
+    pthread_mutex_unlock(&s->lock);
+    for (wane_ticket *t = dead.first, *next; t != NULL; t = next) {
+        next = t->next;
+        wane__ticket_finish(t, NULL, t->code, reason(t->code));
+    }
+    return goes_on;
+}
+
+/* ----------------------------------------------------------------------- reap */
+
+static bool is_cancelled(const wane_ticket *t) {
+    return atomic_load_explicit(&t->cancelled, memory_order_relaxed);
+}
+
+static void reap(wane_scheduler *s) {
+    pthread_mutex_lock(&s->lock);
+    double cutoff = s->cutoff;
+    pthread_mutex_unlock(&s->lock);
+    double now = wane__now();
+    for (int i = 0; i < s->slot_count; i++) {
+        struct wane__slot *slot = &s->slot[i];
+        if (slot->ticket == NULL) continue;
+        int code = WANE_OK;
+        if (is_cancelled(slot->ticket))
+            code = WANE_ECANCELLED;
+        else if (now >= slot->ticket->deadline)
+            code = WANE_ETIMEOUT;
+        else if (now >= cutoff)
+            code = WANE_ESHUTDOWN;
+        if (code != WANE_OK) wane__slot_finish(s, slot, NULL, code, reason(code));
+    }
+}
+
+/* ----------------------------------------------------------------------- plan */
+
+static bool is_runnable(const struct wane__slot *slot) {
+    return slot->ticket != NULL && !wane__ticket_full(slot->ticket);
+}
+
+/* Add up to `most` pending tokens of a slot to the call; returns how many. */
+static int plan_slot(wane_scheduler *s, struct wane__slot *slot, int count, int most) {
+    const wane_tokens *context = &slot->ticket->reply.context;
+    int pending = wane__slot_pending(slot);
+    int take = pending < most ? pending : most;
+    for (int i = 0; i < take; i++) {
+        s->items[count + i] = (struct wane__item){
+            .token = context->id[slot->held + i],
+            .pos = slot->held + i,
+            .seq = slot->seq,
+            .wanted = i + 1 == pending,
+        };
+    }
+    slot->planned = take;
+    slot->served = s->calls;
+    s->planned[s->planned_count++] = slot;
+    return take;
+}
+
+static bool older(const struct wane__slot *a, const struct wane__slot *b) {
+    return a->ticket->serial < b->ticket->serial;
+}
+
+static bool before(const struct wane__slot *a, const struct wane__slot *b) {
+    return a->served != b->served ? a->served < b->served : older(a, b);
+}
+
+static void insert(struct wane__slot **list, int count, struct wane__slot *slot,
+                   bool (*less)(const struct wane__slot *, const struct wane__slot *)) {
+    int at = count;
+    for (; at > 0 && less(slot, list[at - 1]); at--) list[at] = list[at - 1];
+    list[at] = slot;
+}
+
+/*
+ * Who goes: all that decode, and prompts first come, first served. Where there are more sequences than one
+ * call takes, those that waited longest go first; the oldest prompt competes with them, so that neither
+ * prompts nor replies starve. Returns the number of items.
+ */
+static int plan(wane_scheduler *s) {
+    struct wane__slot *seat[WANE__MAX_SLOTS], *prompt[WANE__MAX_SLOTS], *suspect = NULL;
+    int seats = 0, prompts = 0, batch = s->engine->batch, count = 0;
+    s->planned_count = 0;
+    s->calls++;
+    for (int i = 0; i < s->slot_count; i++) {
+        struct wane__slot *slot = &s->slot[i];
+        if (!is_runnable(slot)) continue;
+        if (slot->held < slot->suspect_until && (suspect == NULL || older(slot, suspect))) suspect = slot;
+        if (wane__slot_pending(slot) == 1)
+            insert(seat, seats++, slot, before);
+        else
+            insert(prompt, prompts++, slot, older);
+    }
+    if (suspect != NULL) return plan_slot(s, suspect, 0, batch);
+
+    if (prompts > 0) insert(seat, seats++, prompt[0], before);
+    int limit = s->options.max_batch_requests < batch ? s->options.max_batch_requests : batch;
+    bool prompt_goes = false;
+    for (int i = 0; i < seats && i < limit; i++) {
+        if (prompts > 0 && seat[i] == prompt[0])
+            prompt_goes = true;
+        else
+            count += plan_slot(s, seat[i], count, 1);
+    }
+    if (!prompt_goes) return count;
+
+    int budget = batch - count;
+    if (count > 0 && s->options.prompt_chunk < budget) budget = s->options.prompt_chunk;
+    for (int i = 0; i < prompts && budget > 0 && s->planned_count < limit; i++) {
+        int taken = plan_slot(s, prompt[i], count, budget);
+        count += taken;
+        budget -= taken;
+    }
+    return count;
+}
+
+/* --------------------------------------------------------------------- decode */
+
+/* Let others see the call. False when it is not worth making any more. */
+static bool announce(wane_scheduler *s) {
+    pthread_mutex_lock(&s->lock);
+    s->call.interrupted = false;
+    s->call.members = s->planned_count;
+    for (int i = 0; i < s->planned_count; i++) s->call.member[i] = s->planned[i]->ticket;
+    s->call.started = wane__now();
+    bool worth = !wane__scheduler_abandoned(s) && s->call.started < s->cutoff;
+    if (!worth) {
+        s->call.members = 0;
+        s->call.started = 0;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return worth;
+}
+
+/* The call is over; returns whether somebody cut it short. */
+static bool withdraw(wane_scheduler *s) {
+    pthread_mutex_lock(&s->lock);
+    bool interrupted = s->call.interrupted;
+    if (interrupted) s->engine->ops->interrupt(s->engine, false);
+    s->tally.engine_calls++;
+    s->tally.engine_seconds += wane__now() - s->call.started;
+    s->call.members = 0;
+    s->call.started = 0;
+    pthread_mutex_unlock(&s->lock);
+    return interrupted;
+}
+
+static void fail_slot(wane_scheduler *s, struct wane__slot *slot, int code, const wane_error *error) {
+    wane_error text; /* its own copy: with a sentence around what the engine said */
+    snprintf(text.text, sizeof text.text, "The reply failed after %d tokens: %.400s",
+             slot->ticket->reply.reply_count, error->text);
+    wane__log(&s->log, WANE_LOG_WARN, "request %llu: %s", (unsigned long long)slot->ticket->serial,
+              text.text);
+    wane__slot_finish(s, slot, NULL, code, text.text);
+}
+
+/* Room for tokens: what is kept for requests to come goes first. False when there was nothing to give. */
+static bool drop_caches(wane_scheduler *s) {
+    bool dropped = false;
+    for (int i = 0; i < s->slot_count; i++) {
+        struct wane__slot *slot = &s->slot[i];
+        if (slot->ticket != NULL || slot->held == 0) continue;
+        wane__slot_forget(s, slot);
+        dropped = true;
+    }
+    return dropped;
+}
+
+/* Whom to give up for room: of the call's prompts the youngest; without prompts, of its replies. */
+static struct wane__slot *youngest(const wane_scheduler *s) {
+    struct wane__slot *found = NULL;
+    for (int i = 0; i < s->planned_count; i++) {
+        struct wane__slot *slot = s->planned[i];
+        if (found == NULL) {
+            found = slot;
+            continue;
+        }
+        bool prompt = !slot->ticket->started, found_prompt = !found->ticket->started;
+        if (prompt != found_prompt ? prompt : older(found, slot)) found = slot;
+    }
+    return found;
+}
+
+static void handle_failure(wane_scheduler *s, int code, const wane_error *error) {
+    if (code == WANE_EBUSY) {
+        if (!drop_caches(s)) fail_slot(s, youngest(s), WANE_EENGINE, error);
+    } else if (s->planned_count == 1) {
+        fail_slot(s, s->planned[0], WANE_EENGINE, error);
+    } else {
+        wane__log(&s->log, WANE_LOG_WARN, "a call with %d sequences failed, trying one by one: %s",
+                  s->planned_count, error->text);
+    }
+}
+
+/* One engine call with the planned items. True: rows are there. */
+static bool decode(wane_scheduler *s, int count) {
+    if (!announce(s)) return false;
+    wane_error error = {0};
+    int code = s->engine->ops->decode(s->engine, s->items, count, &error);
+    bool interrupted = withdraw(s);
+    for (int i = 0; i < s->planned_count; i++) {
+        struct wane__slot *slot = s->planned[i];
+        if (code == WANE_OK) {
+            slot->held += slot->planned;
+            continue;
+        }
+        bool alone = !interrupted && code != WANE_EBUSY && s->planned_count > 1;
+        if (alone) slot->suspect_until = slot->held + slot->planned;
+        wane__slot_rollback(s, slot);
+    }
+    if (code != WANE_OK && !interrupted) handle_failure(s, code, &error);
+    return code == WANE_OK;
+}
+
+/* -------------------------------------------------------------------- deliver */
+
+static bool post_start(wane_scheduler *s, wane_ticket *t) {
+    wane_event event = {
+        .kind = WANE_EVENT_START,
+        .token = -1,
+        .prompt_tokens = t->reply.prompt_count,
+        .reused_tokens = t->reused,
+    };
+    t->started = true;
+    t->first = wane__now();
+    s->tally.prompt_tokens += (uint64_t)t->reply.prompt_count;
+    s->tally.reused_tokens += (uint64_t)t->reused;
+    return wane__ticket_post(t, &event);
+}
+
+static void finish_reply(wane_scheduler *s, struct wane__slot *slot) {
+    wane_ticket *t = slot->ticket;
+    wane_event end;
+    wane__reply_end(&t->reply, &end);
+    end.reused_tokens = t->reused;
+    end.queue_ms = 1e3 * (t->admitted - t->submitted);
+    end.prompt_ms = 1e3 * (t->first - t->admitted);
+    end.reply_ms = 1e3 * (wane__now() - t->first);
+    wane__slot_finish(s, slot, &end, WANE_OK, "");
+}
+
+/* One row: a token, its events, perhaps the end. */
+static void deliver(wane_scheduler *s, struct wane__slot *slot, int row) {
+    wane_ticket *t = slot->ticket;
+    wane_event event;
+    wane_error error = {0};
+    s->tally.engine_rows++;
+    if (is_cancelled(t)) return; /* reaped in the next turn, which follows at once */
+    int code = wane__layer_step(&t->reply, row, &event, &error);
+    if (code != WANE_OK) {
+        fail_slot(s, slot, code, &error);
+        return;
+    }
+    bool fine = t->started || post_start(s, t);
+    s->tally.reply_tokens++;
+    if (fine && event.kind == WANE_EVENT_TEXT) fine = wane__ticket_post(t, &event);
+    if (!fine) {
+        snprintf(error.text, sizeof error.text, "no memory for its events");
+        fail_slot(s, slot, WANE_ENOMEM, &error);
+    } else if (t->reply.step.finish != WANE_FINISH_NONE) {
+        finish_reply(s, slot);
+    }
+}
+
+/* Rows come in the order of the wanted items, which is the order of the planned slots. */
+static void deliver_rows(wane_scheduler *s, int count) {
+    int row = 0;
+    for (int i = 0, at = 0; i < s->planned_count && at < count; i++) {
+        struct wane__slot *slot = s->planned[i];
+        at += slot->planned;
+        if (s->items[at - 1].wanted) deliver(s, slot, row++);
+    }
+}
+
+/* --------------------------------------------------------------------- thread */
+
+static bool turn(wane_scheduler *s) {
+    struct list fresh = {NULL, &fresh.first};
+    if (!gather(s, &fresh)) return false;
+    double woke = wane__now();
+    for (wane_ticket *t = fresh.first, *next; t != NULL; t = next) {
+        next = t->next;
+        t->next = NULL;
+        wane__slot_begin(s, t);
+    }
+    reap(s);
+    int count = plan(s);
+    s->runnable = count > 0;
+    if (count > 0 && decode(s, count)) deliver_rows(s, count);
+    s->tally.busy_seconds += wane__now() - woke;
+    return true;
+}
+
+void *wane__scheduler_run(void *scheduler) {
+    wane_scheduler *s = scheduler;
+    while (turn(s)) {}
+    pthread_mutex_lock(&s->lock);
+    wane__scheduler_settle(s);
+    s->gone = true;
+    pthread_cond_broadcast(&s->idle);
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}

@@ -1,0 +1,218 @@
+/*
+ * ticket.c - owns a request's event buffers and its lifetime; refuses to lose an event or to make the engine
+ * thread wait for a reader. Lock order: a ticket's lock is never held while the scheduler's is taken.
+ */
+#include "server/ticket.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "server/scheduler_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ lifetime */
+
+int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__engine *engine, const int32_t *tokens,
+                     size_t count, const wane_generation *generation, wane_ticket **ticket,
+                     wane_error *error) {
+    wane_ticket *t = wane__alloc_zero(1, sizeof *t);
+    if (t == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a request.");
+    t->tenant = wane__copy_string(generation->tenant ? generation->tenant : "");
+    if (t->tenant == NULL) {
+        wane__free(t);
+        return wane__fail(error, WANE_ENOMEM, "No memory for a request.");
+    }
+    int rc = wane__reply_init(&t->reply, engine, tokens, count, generation, error);
+    if (rc != WANE_OK) {
+        wane__free(t->tenant);
+        wane__free(t);
+        return rc;
+    }
+    t->scheduler = scheduler;
+    t->deadline = INFINITY;
+    atomic_init(&t->holders, 2);
+    atomic_init(&t->cancelled, false);
+    atomic_init(&t->over, false);
+    pthread_mutex_init(&t->lock, NULL);
+    wane__cond_init(&t->changed);
+    *ticket = t;
+    return WANE_OK;
+}
+
+void wane__ticket_release(wane_ticket *t) {
+    if (atomic_fetch_sub_explicit(&t->holders, 1, memory_order_acq_rel) != 1) return;
+    wane__reply_free(&t->reply);
+    wane__buf_free(&t->inbox);
+    wane__buf_free(&t->outbox);
+    wane__free(t->tenant);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->lock);
+    wane__free(t);
+}
+
+/* -------------------------------------------------------------------- events */
+
+/*
+ * A record in a buffer, padded to 8 bytes so that the next one is aligned:
+ *
+ *     [wane_event, pointers unused][size of stop][top_count × wane_logprob][text][stop, with its zero]
+ */
+struct record {
+    wane_event event;
+    size_t stop_size; /* 0: none; else with the zero */
+};
+
+static size_t padded(size_t size) {
+    return (size + 7u) & ~(size_t)7u;
+}
+
+static bool record_append(struct wane__buf *buf, const wane_event *event) {
+    static const char zeros[8] = {0};
+    struct record head;
+    memset(&head, 0, sizeof head);
+    head.event = *event;
+    head.stop_size = event->stop != NULL ? strlen(event->stop) + 1 : 0;
+    size_t top_size = (size_t)event->top_count * sizeof *event->top;
+    size_t size = sizeof head + top_size + event->text_size + head.stop_size;
+    if (!wane__buf_reserve(buf, padded(size))) return false;
+    wane__buf_append(buf, &head, sizeof head);
+    wane__buf_append(buf, event->top, top_size);
+    wane__buf_append(buf, event->text, event->text_size);
+    wane__buf_append(buf, event->stop, head.stop_size);
+    wane__buf_append(buf, zeros, padded(size) - size);
+    return true;
+}
+
+/* The record at `at`, as an event that points into the buffer; returns where the next one starts. */
+static size_t record_read(const struct wane__buf *buf, size_t at, wane_event *event) {
+    struct record head;
+    memcpy(&head, buf->data + at, sizeof head);
+    *event = head.event;
+    const char *body = buf->data + at + sizeof head;
+    event->top = event->top_count > 0 ? (const void *)body : NULL;
+    body += (size_t)event->top_count * sizeof *event->top;
+    event->text = body;
+    body += event->text_size;
+    event->stop = head.stop_size > 0 ? body : NULL;
+    return padded((size_t)(body - buf->data) + head.stop_size);
+}
+
+static bool post_locked(wane_ticket *t, const wane_event *event) {
+    bool fine = record_append(&t->inbox, event);
+    t->inbox.failed = false; /* nothing was half written: the error is reported, the rest stays readable */
+    if (fine) t->inbox_events++;
+    return fine;
+}
+
+bool wane__ticket_post(wane_ticket *t, const wane_event *event) {
+    pthread_mutex_lock(&t->lock);
+    bool fine = post_locked(t, event);
+    pthread_cond_signal(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    return fine;
+}
+
+bool wane__ticket_full(wane_ticket *t) {
+    pthread_mutex_lock(&t->lock);
+    bool full = t->inbox_events >= WANE__TICKET_BACKLOG;
+    t->paused = full;
+    pthread_mutex_unlock(&t->lock);
+    return full;
+}
+
+void wane__ticket_finish(wane_ticket *t, const wane_event *end, int code, const char *text) {
+    pthread_mutex_lock(&t->lock);
+    if (end != NULL && !post_locked(t, end)) {
+        code = WANE_ENOMEM;
+        text = "No memory for the end of the reply.";
+    }
+    t->code = code;
+    t->error.code = code;
+    snprintf(t->error.text, sizeof t->error.text, "%s", text);
+    atomic_store_explicit(&t->over, true, memory_order_release);
+    pthread_cond_signal(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    /* `end` may point into the reply, so this comes last. The reader never looks at the reply. */
+    wane__reply_free(&t->reply);
+    memset(&t->reply, 0, sizeof t->reply);
+    wane__ticket_release(t);
+}
+
+/* -------------------------------------------------------------- reader's side */
+
+static int give_event(wane_ticket *t, wane_event *event, bool *ended) {
+    t->cursor = record_read(&t->outbox, t->cursor, event);
+    if (event->kind == WANE_EVENT_END) {
+        t->given = true;
+        if (ended != NULL) *ended = true;
+    }
+    return WANE_OK;
+}
+
+/* Under the lock: wait for an event or the end; false when the time is up. */
+static bool wait_for_event(wane_ticket *t, uint32_t timeout_ms) {
+    struct timespec until = wane__until(wane__now() + 1e-3 * timeout_ms);
+    while (t->inbox_events == 0 && !atomic_load_explicit(&t->over, memory_order_relaxed)) {
+        if (pthread_cond_timedwait(&t->changed, &t->lock, &until) != ETIMEDOUT) continue;
+        return t->inbox_events > 0 || atomic_load_explicit(&t->over, memory_order_relaxed);
+    }
+    return true;
+}
+
+/* Under the lock: what was used up becomes the inbox. Returns whether the scheduler waits for this. */
+static bool take_inbox(wane_ticket *t) {
+    struct wane__buf used = t->outbox;
+    wane__buf_clear(&used);
+    t->outbox = t->inbox;
+    t->inbox = used;
+    t->inbox_events = 0;
+    t->cursor = 0;
+    bool wake = t->paused;
+    t->paused = false;
+    return wake;
+}
+
+int wane_ticket_next(wane_ticket *t, uint32_t timeout_ms, wane_event *event, bool *ended, wane_error *error) {
+    if (ended != NULL) *ended = false;
+    wane__clear(error);
+    if (t == NULL || event == NULL) return wane__fail(error, WANE_EINVAL, "The ticket or the event is NULL.");
+    if (t->cursor < t->outbox.size) return give_event(t, event, ended);
+    if (t->given) {
+        if (ended != NULL) *ended = true;
+        if (t->code != WANE_OK) return wane__fail(error, t->code, "%s", t->error.text);
+        return wane__fail(error, WANE_EINVAL, "The end of this reply was given already.");
+    }
+
+    pthread_mutex_lock(&t->lock);
+    if (!wait_for_event(t, timeout_ms)) {
+        pthread_mutex_unlock(&t->lock);
+        return wane__fail(error, WANE_ETIMEOUT, "There was no event within %u ms; the request goes on.",
+                          timeout_ms);
+    }
+    if (t->inbox_events == 0) {
+        pthread_mutex_unlock(&t->lock);
+        t->given = true; /* `code` is fixed from here on, so it may be read without the lock */
+        if (ended != NULL) *ended = true;
+        return wane__fail(error, t->code, "%s", t->error.text);
+    }
+    bool wake = take_inbox(t);
+    pthread_mutex_unlock(&t->lock);
+    if (wake) wane__scheduler_wake(t->scheduler);
+    return give_event(t, event, ended);
+}
+
+void wane_ticket_cancel(wane_ticket *t) {
+    if (t == NULL) return;
+    if (atomic_load_explicit(&t->over, memory_order_acquire)) return;
+    wane__scheduler_cancel(t->scheduler, t);
+}
+
+void wane_ticket_free(wane_ticket *t) {
+    if (t == NULL) return;
+    wane_ticket_cancel(t);
+    wane__ticket_release(t);
+}

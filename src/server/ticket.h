@@ -1,0 +1,76 @@
+/*
+ * ticket.h - one request's hold on the scheduler, and the way its events take to the reader.
+ *
+ *     engine thread ── post ──► inbox │ swap under the lock │ outbox ── next ──► reader
+ *
+ * Two byte buffers change places whenever the reader has used up its own, so the text that the reader was
+ * given stays where it is until its next call, and the two sides meet for a pointer swap only. Both keep
+ * their memory: after a few events nothing allocates.
+ *
+ * Back-pressure: an inbox with WANE__TICKET_BACKLOG events is full. The scheduler leaves a full ticket's
+ * sequence out of its calls until the reader has taken the inbox; nothing is lost, nobody else waits. A
+ * ticket's memory is thus bounded by two such buffers. The end, or an error, always fits.
+ *
+ * A ticket has two holders, the reader and the scheduler, and goes with the last of them.
+ */
+#ifndef WANE_SERVER_TICKET_H
+#define WANE_SERVER_TICKET_H
+
+#include "core/buf.h"
+#include "layer.h"
+#include "wane.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define WANE__TICKET_BACKLOG 4096
+
+struct wane_ticket {
+    struct wane_scheduler *scheduler;
+    atomic_int holders;
+    atomic_bool cancelled; /* the reader gave up; the engine thread sees it between two calls */
+    atomic_bool over;      /* the scheduler will not touch this ticket again */
+
+    /* Under `lock`. */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct wane__buf inbox;
+    int inbox_events;
+    bool paused; /* the scheduler found the inbox full and wants to hear when it was taken */
+    int code;    /* how it ended, once `over` */
+    wane_error error;
+
+    /* The reader's. */
+    struct wane__buf outbox;
+    size_t cursor; /* into outbox */
+    bool given;    /* the end was given */
+
+    /* The scheduler's: under its lock while queued, the engine thread's afterwards. */
+    struct wane_ticket *next;
+    bool queued;
+    uint64_t serial;                             /* in order of submission */
+    double submitted, deadline, admitted, first; /* seconds; no deadline: INFINITY */
+    char *tenant;
+    struct wane__reply reply;
+    bool started; /* START was posted */
+    int reused;   /* prompt tokens that were not computed again */
+};
+
+/* Copies tokens and settings; WANE_ECONTEXT, WANE_EINVAL or WANE_ENOMEM. Held by reader and scheduler. */
+int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__engine *engine, const int32_t *tokens,
+                     size_t count, const wane_generation *generation, wane_ticket **ticket,
+                     wane_error *error);
+/* Let go of it: frees it when the other holder has let go too. */
+void wane__ticket_release(wane_ticket *ticket);
+
+/* Engine thread: add an event; its text, logprobs and stop string are copied. False: no memory. */
+bool wane__ticket_post(wane_ticket *ticket, const wane_event *event);
+/* Engine thread: must this sequence wait for its reader? If so, the scheduler is woken when it may go on. */
+bool wane__ticket_full(wane_ticket *ticket);
+/*
+ * The scheduler is done with it: `end` (WANE_OK) or an error is the last thing that the reader gets.
+ * Frees the reply and lets go of the ticket.
+ */
+void wane__ticket_finish(wane_ticket *ticket, const wane_event *end, int code, const char *text);
+
+#endif
