@@ -1,0 +1,103 @@
+/*
+ * http.h - one HTTP request, from its first byte to the last byte of its reply.
+ *
+ * Each connection has a thread of libmicrohttpd's. It may block: on the ticket, in short waits between which it looks
+ * whether the client is still there.
+ */
+#ifndef WANE_SERVER_HTTP_H
+#define WANE_SERVER_HTTP_H
+
+#include "server/server_internal.h"
+
+#include <microhttpd.h>
+
+struct wane__route;
+struct wane__dialect;
+
+struct wane__exchange {
+    struct wane_server *server;
+    struct MHD_Connection *connection;
+    const struct wane__route *route;
+    const char *rest;       /* of the path, where the route ends in a wildcard */
+    enum wane__shape shape; /* of errors                                       */
+    char request_id[32];
+    struct wane__key key; /* "" without keys                                 */
+    double started;
+    int status; /* 0: not answered yet                             */
+    bool gone;  /* the client left                                 */
+
+    struct wane__buf body;
+    size_t received;
+    struct wane__problem problem; /* kind NONE: none                                 */
+
+    /* A request to generate. */
+    struct wane__call call;
+    bool has_call;
+    const struct wane__dialect *dialect;
+    wane_ticket *ticket;
+    double looked; /* when the client was last looked for             */
+    char reply_id[40];
+    time_t created;
+    int prompt_tokens, reused_tokens, reply_tokens;
+
+    struct wane__buf text;     /* whole reply, not streamed                       */
+    struct wane__buf head;     /* what each OpenAI object starts with             */
+    struct wane__buf lists[4]; /* logprobs on their way out                       */
+    size_t text_offset;        /* characters so far: the old logprobs form        */
+
+    struct wane__buf out; /* stream: bytes to send                           */
+    size_t sent;
+    bool over; /* stream: nothing comes after `out`               */
+};
+
+/* How an API writes a reply: anthropic_reply.c, openai_reply.c. */
+struct wane__dialect {
+    const char *ping;                              /* as sent on the stream      */
+    void (*open)(struct wane__exchange *exchange); /* stream: the first events   */
+    void (*delta)(struct wane__exchange *exchange, const wane_event *event);
+    void (*close)(struct wane__exchange *exchange, const wane_event *end);
+    void (*fail)(struct wane__exchange *exchange); /* stream: `problem`, the last */
+    void (*gather)(struct wane__exchange *exchange, const wane_event *event);
+    void (*whole)(struct wane__exchange *exchange, const wane_event *end); /* into `out`              */
+};
+
+extern const struct wane__dialect wane__anthropic_dialect, wane__chat_dialect, wane__text_dialect;
+
+/* MHD's entry points; `server` and `exchange` travel in their pointers. */
+enum MHD_Result wane__http_access(void *server, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_size, void **exchange);
+void wane__http_completed(void *server, struct MHD_Connection *connection, void **exchange,
+                          enum MHD_RequestTerminationCode how);
+void wane__http_connection(void *server, struct MHD_Connection *connection, void **mark,
+                           enum MHD_ConnectionNotificationCode what);
+
+/* Answer with `out` as the body. */
+enum MHD_Result wane__http_send(struct wane__exchange *exchange, int status, const char *type);
+/* Answer with `problem`. */
+enum MHD_Result wane__http_refuse(struct wane__exchange *exchange);
+/* Answer with a stream that `read` fills until it says that it is over. */
+enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentReaderCallback read);
+const char *wane__http_header(const struct wane__exchange *exchange, const char *name);
+/* A wait begins or is over: MHD must not take it for an idle client. */
+void wane__http_pause_timeout(const struct wane__exchange *exchange);
+void wane__http_resume_timeout(const struct wane__exchange *exchange);
+/* Has the client closed or reset the connection? */
+bool wane__http_is_gone(const struct wane__exchange *exchange);
+
+/* http_generate.c: the routes that generate or count. */
+enum MHD_Result wane__http_generate(struct wane__exchange *exchange);
+
+enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
+/*
+ * The ticket's next event. SILENT after `silence_ms` without one (UINT32_MAX: never); FAILED fills `problem`; GONE
+ * has cancelled the ticket.
+ */
+enum wane__wait wane__http_wait(struct wane__exchange *exchange, uint32_t silence_ms, wane_event *event);
+/* Counts of an event that every dialect needs. */
+void wane__http_note(struct wane__exchange *exchange, const wane_event *event);
+
+/* sse.c: start the stream of an accepted request. */
+enum MHD_Result wane__sse_start(struct wane__exchange *exchange);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * keys.h - who may use the server: a file of names, tenants and keys, held as hashes only.
+ *
+ *     # name   tenant   key
+ *     ada      physics  a-long-random-string
+ *     build    ci       blake2b:64 hex digits       (BLAKE2b-256 of the key)
+ */
+#ifndef WANE_SERVER_KEYS_H
+#define WANE_SERVER_KEYS_H
+
+#include "core/log.h"
+#include "wane.h"
+
+struct wane__keys;
+
+struct wane__key { /* strings live as long as the keys */
+    const char *name;
+    const char *tenant;
+};
+
+/* Parse a key file's text. Faults name the line: WANE_EFORMAT; a file without a key is one too. */
+int wane__keys_parse(const char *text, size_t size, struct wane__keys **keys, wane_error *error);
+/* Read a file; a warning goes to `log` when others than its owner may read it. */
+int wane__keys_load(const char *path, struct wane__log *log, struct wane__keys **keys, wane_error *error);
+void wane__keys_free(struct wane__keys *keys);
+size_t wane__keys_count(const struct wane__keys *keys);
+
+/*
+ * The entry of a presented key, or false. Takes the same time whether and wherever it matches: every entry's hash is
+ * compared, each in constant time.
+ */
+bool wane__keys_find(const struct wane__keys *keys, const char *presented, size_t size,
+                     struct wane__key *found);
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * metrics.c - counts under one lock, written out as Prometheus text.
+ *
+ * Every series is there from the start, at 0, so that a rate is right from the first scrape on; counters never fall;
+ * nothing divides, so nothing can be NaN.
+ */
+#include "server/metrics.h"
+
+#include "core/clock.h"
+#include "server/json.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The statuses that wane answers with; the last stands for any other. */
+static const int codes[WANE__METRIC_CODES] = {200, 400, 401, 404, 405, 408, 413, 429, 499, 500, 503, 504, 0};
+
+/* Seconds. Wide enough for a first token after a long prompt on a CPU. */
+static const double long_bounds[WANE__METRIC_BUCKETS] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+                                                         2.5,   5,    10,    20,   40,  80,   160, 320};
+static const double token_bounds[WANE__METRIC_BUCKETS] = {0.0005, 0.001, 0.002, 0.004, 0.006, 0.008,
+                                                          0.012,  0.016, 0.024, 0.032, 0.05,  0.08,
+                                                          0.12,   0.2,   0.5,   2};
+
+void wane__metrics_init(struct wane__metrics *metrics) {
+    *metrics = (struct wane__metrics){.started = wane__now()};
+    pthread_mutex_init(&metrics->lock, NULL);
+}
+
+void wane__metrics_close(struct wane__metrics *metrics) {
+    pthread_mutex_destroy(&metrics->lock);
+}
+
+void wane__metrics_request(struct wane__metrics *metrics, int route, int status) {
+    int code = 0;
+    while (codes[code] != 0 && codes[code] != status) code++;
+    pthread_mutex_lock(&metrics->lock);
+    metrics->requests[route][code]++;
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+static void observe(struct wane__histogram *histogram, const double *bounds, double value) {
+    if (!(value >= 0)) return; /* a clock that has not been set yet is no measurement */
+    int i = 0;
+    while (i < WANE__METRIC_BUCKETS && value > bounds[i]) i++;
+    histogram->bucket[i]++;
+    histogram->sum += value;
+    histogram->count++;
+}
+
+void wane__metrics_reply(struct wane__metrics *metrics, const wane_event *end) {
+    double whole = (end->prompt_ms + end->reply_ms) / 1000;
+    pthread_mutex_lock(&metrics->lock);
+    observe(&metrics->queue, long_bounds, end->queue_ms / 1000);
+    observe(&metrics->first_token, long_bounds, (end->queue_ms + end->prompt_ms) / 1000);
+    if (end->reply_tokens > 1) {
+        observe(&metrics->per_token, token_bounds, end->reply_ms / 1000 / (end->reply_tokens - 1));
+    }
+    if (whole >= 0) {
+        double before = metrics->typical_seconds;
+        metrics->typical_seconds = before > 0 ? before + 0.2 * (whole - before) : whole;
+    }
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void wane__metrics_dropped(struct wane__metrics *metrics, int blocks) {
+    pthread_mutex_lock(&metrics->lock);
+    metrics->dropped_blocks += (uint64_t)blocks;
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void wane__metrics_disconnect(struct wane__metrics *metrics) {
+    pthread_mutex_lock(&metrics->lock);
+    metrics->disconnects++;
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+unsigned wane__metrics_retry_after(struct wane__metrics *metrics, const wane_scheduler_state *state) {
+    if (state->stuck) return 60;
+    pthread_mutex_lock(&metrics->lock);
+    double typical = metrics->typical_seconds;
+    pthread_mutex_unlock(&metrics->lock);
+    double seconds = ceil(typical / (state->slots > 0 ? state->slots : 1));
+    return seconds < 1 ? 1 : seconds > 300 ? 300 : (unsigned)seconds;
+}
+
+/* ----------------------------------------------------------------- writing */
+
+static void head(struct wane__buf *out, const char *name, const char *type, const char *help) {
+    wane__buf_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void whole(struct wane__buf *out, const char *name, const char *type, const char *help,
+                  uint64_t value) {
+    head(out, name, type, help);
+    wane__buf_format(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void real(struct wane__buf *out, const char *name, const char *type, const char *help, double value) {
+    head(out, name, type, help);
+    wane__buf_format(out, "%s %.9g\n", name, isfinite(value) ? value : 0.0);
+}
+
+static void histogram(struct wane__buf *out, const char *name, const char *help,
+                      const struct wane__histogram *h, const double *bounds) {
+    uint64_t below = 0;
+    head(out, name, "histogram", help);
+    for (int i = 0; i < WANE__METRIC_BUCKETS; i++) {
+        below += h->bucket[i];
+        wane__buf_format(out, "%s_bucket{le=\"%g\"} %llu\n", name, bounds[i], (unsigned long long)below);
+    }
+    wane__buf_format(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9g\n%s_count %llu\n", name,
+                     (unsigned long long)h->count, name, h->sum, name, (unsigned long long)h->count);
+}
+
+/* A label's value: backslash, quote and line end are escaped, as in a JSON string; other text is as it is. */
+static void write_info(const wane_model_facts *facts, struct wane__buf *out) {
+    head(out, "wane_build_info", "gauge", "Version, engine and model; always 1.");
+    wane__buf_format(out, "wane_build_info{version=\"%s\",engine=", wane_version());
+    wane__json_string(out, facts->engine, strlen(facts->engine));
+    wane__buf_text(out, ",model=");
+    wane__json_string(out, facts->name, strlen(facts->name));
+    wane__buf_text(out, "} 1\n");
+}
+
+static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out) {
+    static const char gauge[] = "gauge", counter[] = "counter";
+    whole(out, "wane_slots", gauge, "Sequences that can run at once.", (uint64_t)s->slots);
+    whole(out, "wane_slots_busy", gauge, "Sequences that run now.", (uint64_t)s->slots_busy);
+    whole(out, "wane_queue_length", gauge, "Requests that wait for a sequence.", (uint64_t)s->queued);
+    whole(out, "wane_stopping", gauge, "1 while the server stops.", s->stopping);
+    whole(out, "wane_engine_stuck", gauge, "1 while one engine call has run for over 60 s.", s->stuck);
+    whole(out, "wane_requests_accepted_total", counter, "Requests taken into the queue.", s->accepted);
+    whole(out, "wane_requests_refused_total", counter, "Requests refused by a full queue.", s->refused);
+    whole(out, "wane_requests_completed_total", counter, "Requests that ended with a reply.", s->completed);
+    whole(out, "wane_requests_cancelled_total", counter, "Requests whose client went away.", s->cancelled);
+    whole(out, "wane_requests_failed_total", counter, "Requests that the engine failed.", s->failed);
+    whole(out, "wane_requests_timed_out_total", counter, "Requests that passed their deadline.",
+          s->timed_out);
+    whole(out, "wane_prompt_tokens_total", counter, "Prompt tokens, reused ones included.", s->prompt_tokens);
+    whole(out, "wane_prompt_tokens_reused_total", counter, "Prompt tokens kept from earlier requests.",
+          s->reused_tokens);
+    whole(out, "wane_reply_tokens_total", counter, "Tokens decoded.", s->reply_tokens);
+    whole(out, "wane_engine_calls_total", counter, "Calls of the engine.", s->engine_calls);
+    whole(out, "wane_engine_rows_total", counter, "Rows sampled; by calls, the batch size.", s->engine_rows);
+    real(out, "wane_engine_seconds_total", counter, "Seconds inside the engine.", s->engine_seconds);
+    real(out, "wane_busy_seconds_total", counter, "Seconds with at least one sequence running.",
+         s->busy_seconds);
+}
+
+static void write_requests(const struct wane__metrics *metrics, const char *const *routes, int route_count,
+                           struct wane__buf *out) {
+    head(out, "wane_http_requests_total", "counter",
+         "HTTP requests by route and status (499: the client left).");
+    for (int route = 0; route < route_count; route++) {
+        for (int code = 0; code < WANE__METRIC_CODES; code++) {
+            uint64_t count = metrics->requests[route][code];
+            if (codes[code] != 200 && count == 0) continue;
+            wane__buf_format(out, "wane_http_requests_total{route=\"%s\",code=\"", routes[route]);
+            if (codes[code] != 0) wane__buf_format(out, "%d", codes[code]);
+            if (codes[code] == 0) wane__buf_text(out, "other");
+            wane__buf_format(out, "\"} %llu\n", (unsigned long long)count);
+            if (codes[code] == 0) break;
+        }
+    }
+}
+
+void wane__metrics_write(struct wane__metrics *metrics, const char *const *routes, int route_count,
+                         const wane_model_facts *facts, const wane_scheduler_state *state,
+                         struct wane__buf *out) {
+    write_info(facts, out);
+    write_scheduler(state, out);
+    pthread_mutex_lock(&metrics->lock);
+    real(out, "wane_uptime_seconds", "gauge", "Seconds since the server started.",
+         wane__now() - metrics->started);
+    write_requests(metrics, routes, route_count, out);
+    whole(out, "wane_http_disconnects_total", "counter", "Clients that left before their reply was complete.",
+          metrics->disconnects);
+    whole(out, "wane_http_dropped_client_blocks_total", "counter",
+          "System blocks that were client metadata, not prompt, and were left out.", metrics->dropped_blocks);
+    histogram(out, "wane_queue_seconds", "From submission to a sequence.", &metrics->queue, long_bounds);
+    histogram(out, "wane_time_to_first_token_seconds", "From submission to the first token.",
+              &metrics->first_token, long_bounds);
+    histogram(out, "wane_time_per_output_token_seconds", "Mean time of a reply's tokens after its first.",
+              &metrics->per_token, token_bounds);
+    pthread_mutex_unlock(&metrics->lock);
+}

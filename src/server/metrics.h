@@ -1,0 +1,46 @@
+/* metrics.h - what /metrics says: requests by route and code, times as histograms, and the scheduler's counters. */
+#ifndef WANE_SERVER_METRICS_H
+#define WANE_SERVER_METRICS_H
+
+#include "core/buf.h"
+#include "wane.h"
+
+#include <pthread.h>
+
+#define WANE__METRIC_ROUTES  16
+#define WANE__METRIC_CODES   16
+#define WANE__METRIC_BUCKETS 16
+
+struct wane__histogram {
+    uint64_t bucket[WANE__METRIC_BUCKETS + 1]; /* not cumulative; the last: above all bounds */
+    double sum;
+    uint64_t count;
+};
+
+struct wane__metrics {
+    pthread_mutex_t lock;
+    double started;
+    uint64_t requests[WANE__METRIC_ROUTES][WANE__METRIC_CODES];
+    uint64_t dropped_blocks, disconnects;
+    struct wane__histogram first_token, per_token, queue;
+    double typical_seconds; /* of a reply, newest counting most; 0 before the first */
+};
+
+void wane__metrics_init(struct wane__metrics *metrics);
+void wane__metrics_close(struct wane__metrics *metrics);
+
+/* `route` is an index into the route table, smaller than WANE__METRIC_ROUTES. */
+void wane__metrics_request(struct wane__metrics *metrics, int route, int status);
+/* Times and counts of a finished reply, from its END event. */
+void wane__metrics_reply(struct wane__metrics *metrics, const wane_event *end);
+void wane__metrics_dropped(struct wane__metrics *metrics, int blocks);
+void wane__metrics_disconnect(struct wane__metrics *metrics);
+/* Whole seconds after which one place in a full queue should be free: what a 429 says. */
+unsigned wane__metrics_retry_after(struct wane__metrics *metrics, const wane_scheduler_state *state);
+
+/* Append the Prometheus text. `routes` names the first `route_count` routes. */
+void wane__metrics_write(struct wane__metrics *metrics, const char *const *routes, int route_count,
+                         const wane_model_facts *facts, const wane_scheduler_state *state,
+                         struct wane__buf *out);
+
+#endif

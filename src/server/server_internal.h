@@ -1,0 +1,35 @@
+/* server_internal.h - the server from inside: what its HTTP threads share. All but the atomics is set at start. */
+#ifndef WANE_SERVER_SERVER_INTERNAL_H
+#define WANE_SERVER_SERVER_INTERNAL_H
+
+#include "core/log.h"
+#include "server/http_call.h"
+#include "server/keys.h"
+#include "server/metrics.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+struct MHD_Daemon;
+
+struct wane_server {
+    wane_model *model;
+    wane_scheduler *scheduler;
+    struct MHD_Daemon *daemon;
+    struct wane__log log;
+    struct wane__keys *keys; /* NULL: none needed */
+    struct wane__metrics metrics;
+    struct wane__call_defaults defaults;
+    size_t max_body;
+    int max_connections;
+    uint32_t ping_ms;
+    int port;
+    time_t created;       /* of the model's file: what the APIs call its date */
+    char fingerprint[16]; /* of engine, version and model: what can change a seeded reply */
+    atomic_bool stopping; /* not ready; set first of all */
+    atomic_int connections;
+    atomic_int replies; /* tickets under way, their last byte not yet sent */
+    bool stopped;       /* by the thread that owns the server */
+};
+
+#endif

@@ -1,0 +1,50 @@
+"""Servers for the tests. Each scripted one must end with status 0: a sanitizer's finding fails its test."""
+import os
+import subprocess
+import time
+
+import pytest
+
+from support import SCRIPT_SERVER, SLOW, WANE, Server, start_scripted
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    """A function that starts a server on the scripted engine with the given fields; see script_server.c."""
+    if not os.path.exists(SCRIPT_SERVER):
+        pytest.skip(f"no {SCRIPT_SERVER}: build first")
+    servers = []
+
+    def start(**setup):
+        server = start_scripted(str(tmp_path), f"server{len(servers)}", **setup)
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        status = server.terminate()
+        server.process.stdout.close()
+        assert status == 0, open(server.log).read()[-4000:]
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory):
+    """`wane serve` with the default model, as a user starts it."""
+    if not os.path.exists(WANE):
+        pytest.skip(f"no {WANE}: build first")
+    folder = tmp_path_factory.mktemp("real")
+    ready, log = folder / "port", folder / "log"
+    model = os.environ.get("WANE_TEST_MODEL", "smollm2-135m")
+    command = [WANE, "serve", "--model", model, "--port", "0", "--ready-file", str(ready)]
+    command += os.environ.get("WANE_TEST_SERVE", "--slots 4 --context 2048 --threads 1 --batch-threads 2").split()
+    with open(log, "w") as errors:
+        process = subprocess.Popen(command, stdout=errors, stderr=errors)
+    until = time.monotonic() + 120 * SLOW
+    while not ready.exists():
+        if process.poll() is not None or time.monotonic() > until:
+            process.kill()
+            pytest.fail("wane serve did not become ready:\n" + log.read_text()[-2000:])
+        time.sleep(0.05)
+    server = Server(process, int(ready.read_text()), str(log))
+    yield server
+    assert server.terminate() == 0, log.read_text()[-2000:]

@@ -1,0 +1,203 @@
+/*
+ * script_server.c - the real server on the scripted engine, for the API tests: `script_server FILE.json`.
+ *
+ * Prints "port N" when it answers; SIGTERM stops it with grace. The file's fields, all optional:
+ *
+ *     pieces        tokens 259 …: strings, or arrays of bytes (half characters)
+ *     replies       objects: match, text (a token a byte) or tokens (ids, or strings for their bytes), end (default
+ *                   true: the end-of-turn token is added), fail_at, delay_ms, flat (all logits alike),
+ *                   logits (an object of token ids and logits; the rest are 0)
+ *     context, sequences, batch, prompt_delay_ms, peak, recurrent
+ *     queue, window_ms, max_ms, prompt_chunk, no_prefix_reuse
+ *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
+ */
+#include "model.h"
+
+#include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VOCAB    384
+#define END_TURN 257
+
+struct setup {
+    json_t *file;
+    struct wane__script script;
+    struct wane__script_reply *replies;
+    char **pieces;
+    struct wane__log log;
+};
+
+_Noreturn static void die(const char *what, const char *detail) {
+    fprintf(stderr, "script_server: %s: %s\n", what, detail);
+    exit(1);
+}
+
+static void *need(void *block) {
+    if (block == NULL) die("memory", "none left");
+    return block;
+}
+
+static void log_line(void *user, int level, const char *line) {
+    (void)user;
+    if (level <= WANE_LOG_INFO || getenv("WANE_TEST_DEBUG") != NULL) fprintf(stderr, "%s\n", line);
+}
+
+static int number(const json_t *object, const char *name, int fallback) {
+    const json_t *value = json_object_get(object, name);
+    return json_is_number(value) ? (int)json_number_value(value) : fallback;
+}
+
+static char *piece_bytes(const json_t *piece) {
+    if (json_is_string(piece)) return need(strdup(json_string_value(piece)));
+    size_t count = json_array_size(piece);
+    char *bytes = need(calloc(count + 1, 1));
+    for (size_t i = 0; i < count; i++) {
+        bytes[i] = (char)(unsigned char)json_integer_value(json_array_get(piece, i));
+    }
+    return bytes;
+}
+
+static size_t add_text(int32_t *tokens, size_t count, const json_t *text) {
+    for (size_t i = 0; i < json_string_length(text); i++) {
+        tokens[count++] = (unsigned char)json_string_value(text)[i];
+    }
+    return count;
+}
+
+static void read_tokens(const json_t *from, struct wane__script_reply *reply) {
+    const json_t *text = json_object_get(from, "text"), *list = json_object_get(from, "tokens"), *item;
+    size_t index, room = json_string_length(text) + 1, count = 0;
+    json_array_foreach(list, index, item) room += json_is_string(item) ? json_string_length(item) : 1;
+    int32_t *tokens = need(calloc(room, sizeof *tokens));
+    count = add_text(tokens, count, text);
+    json_array_foreach(list, index, item) {
+        if (json_is_string(item)) count = add_text(tokens, count, item);
+        if (json_is_integer(item)) tokens[count++] = (int32_t)json_integer_value(item);
+    }
+    if (!json_is_false(json_object_get(from, "end"))) tokens[count++] = END_TURN;
+    reply->tokens = tokens;
+    reply->count = count;
+}
+
+static const float *read_logits(const json_t *from) {
+    const json_t *given = json_object_get(from, "logits"), *value;
+    if (given == NULL && !json_is_true(json_object_get(from, "flat"))) return NULL;
+    float *logits = need(calloc(VOCAB, sizeof *logits));
+    const char *key;
+    json_object_foreach((json_t *)(uintptr_t)given, key, value) {
+        int token = atoi(key);
+        if (token >= 0 && token < VOCAB) logits[token] = (float)json_number_value(value);
+    }
+    return logits;
+}
+
+static void read_script(struct setup *setup) {
+    const json_t *replies = json_object_get(setup->file, "replies"),
+                 *pieces = json_object_get(setup->file, "pieces");
+    const json_t *item;
+    size_t index;
+    setup->replies = need(calloc(json_array_size(replies) + 1, sizeof *setup->replies));
+    setup->pieces = need(calloc(json_array_size(pieces) + 1, sizeof *setup->pieces));
+    json_array_foreach(replies, index, item) {
+        struct wane__script_reply *reply = &setup->replies[index];
+        const char *match = json_string_value(json_object_get(item, "match"));
+        reply->match = match ? match : "";
+        reply->fail_at = number(item, "fail_at", -1);
+        reply->delay_ms = number(item, "delay_ms", 0);
+        reply->logits = read_logits(item);
+        read_tokens(item, reply);
+    }
+    json_array_foreach(pieces, index, item) setup->pieces[index] = piece_bytes(item);
+    setup->script = (struct wane__script){
+        .replies = setup->replies,
+        .reply_count = json_array_size(replies),
+        .pieces = (const char *const *)setup->pieces,
+        .piece_count = json_array_size(pieces),
+        .peak = (float)number(setup->file, "peak", 0),
+        .context = number(setup->file, "context", 0),
+        .sequences = number(setup->file, "sequences", 0),
+        .batch = number(setup->file, "batch", 0),
+        .prompt_delay_ms = number(setup->file, "prompt_delay_ms", 0),
+        .recurrent = json_is_true(json_object_get(setup->file, "recurrent")),
+    };
+}
+
+static void free_setup(struct setup *setup) {
+    for (size_t i = 0; i < setup->script.reply_count; i++) {
+        free((void *)(uintptr_t)setup->replies[i].tokens);
+        free((void *)(uintptr_t)setup->replies[i].logits);
+    }
+    for (size_t i = 0; i < setup->script.piece_count; i++) free(setup->pieces[i]);
+    free(setup->replies);
+    free(setup->pieces);
+    json_decref(setup->file);
+    wane__log_close(&setup->log);
+}
+
+static void read_options(const json_t *file, wane_server_options *options) {
+    wane_server_options_init(options);
+    const char *host = json_string_value(json_object_get(file, "host"));
+    if (host != NULL) options->host = host;
+    options->port = number(file, "port", 0);
+    options->key_file = json_string_value(json_object_get(file, "key_file"));
+    options->open = json_is_true(json_object_get(file, "open"));
+    options->max_body = (size_t)number(file, "max_body", (int)options->max_body);
+    options->ping_ms = number(file, "ping_ms", options->ping_ms);
+    options->max_connections = number(file, "max_connections", options->max_connections);
+    options->max_tokens = number(file, "max_tokens", options->max_tokens);
+    const json_t *temperature = json_object_get(file, "temperature");
+    options->sampling.temperature =
+        (float)json_number_value(temperature); /* 0 without one: tests want greedy */
+    options->scheduler.queue = number(file, "queue", options->scheduler.queue);
+    options->scheduler.window_ms = number(file, "window_ms", options->scheduler.window_ms);
+    options->scheduler.prompt_chunk = number(file, "prompt_chunk", options->scheduler.prompt_chunk);
+    options->scheduler.max_ms = (uint32_t)number(file, "max_ms", 0);
+    options->scheduler.no_prefix_reuse = json_is_true(json_object_get(file, "no_prefix_reuse"));
+    options->log = log_line;
+}
+
+/* Signals are blocked in every thread and waited for here: nothing runs inside a handler. */
+static int serve(struct setup *setup, const sigset_t *signals) {
+    wane_error error = {0};
+    struct wane__engine *engine = NULL;
+    wane_model *model = NULL;
+    wane_server *server = NULL;
+    wane_server_options options;
+    read_options(setup->file, &options);
+    int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
+    if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
+    if (code == WANE_OK) code = wane_server_start(model, &options, &server, &error);
+    if (code == WANE_OK) {
+        int signal_number = 0;
+        printf("port %d\n", wane_server_port(server));
+        fflush(stdout);
+        sigwait(signals, &signal_number);
+        wane_server_stop(server, (uint32_t)number(setup->file, "grace_ms", 2000));
+    } else {
+        fprintf(stderr, "script_server: %s: %s\n", wane_strerror(code), error.text);
+    }
+    wane_server_free(server);
+    wane_model_free(model);
+    return code == WANE_OK ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) die("usage", "script_server FILE.json");
+    json_error_t fault;
+    struct setup setup = {.file = json_load_file(argv[1], 0, &fault)};
+    if (setup.file == NULL) die(argv[1], fault.text);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    wane__log_init(&setup.log, log_line, NULL);
+    read_script(&setup);
+    int code = serve(&setup, &signals);
+    free_setup(&setup);
+    return code;
+}

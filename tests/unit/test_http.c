@@ -1,0 +1,307 @@
+/*
+ * test_http.c - the server from C: options that are refused, start and stop, requests over a plain socket, clients
+ * that leave, metrics. What the APIs say in detail is tested with their real clients in tests/api.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "model.h"
+#include "server/metrics.h"
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+struct rig {
+    struct wane__log log;
+    wane_model *model;
+    wane_server *server;
+};
+
+/* "hello", and a long reply of slow steps. */
+static const int32_t hello[] = {'h', 'e', 'l', 'l', 'o', 257};
+static const int32_t slow[] = {'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 257};
+static const struct wane__script_reply replies[] = {
+    {.match = "hi", .tokens = hello, .count = 6, .fail_at = -1},
+    {.match = "slow", .tokens = slow, .count = 11, .fail_at = -1, .delay_ms = 40},
+    {.match = "fail", .tokens = hello, .count = 6, .fail_at = 3},
+};
+
+static void load(struct rig *rig) {
+    struct wane__script script = {.replies = replies, .reply_count = 3, .sequences = 2};
+    struct wane__engine *engine = NULL;
+    wane_error error = {0};
+    wane__log_init(&rig->log, NULL, NULL);
+    assert_int_equal(wane__script_load(&script, &rig->log, &engine, &error), WANE_OK);
+    assert_int_equal(wane__model_wrap(engine, NULL, NULL, &rig->model, &error), WANE_OK);
+    rig->server = NULL;
+}
+
+static void unload(struct rig *rig) {
+    wane_server_free(rig->server);
+    wane_model_free(rig->model);
+    wane__log_close(&rig->log);
+}
+
+static wane_server_options options(void) {
+    wane_server_options made;
+    wane_server_options_init(&made);
+    made.port = 0;
+    made.sampling.temperature = 0;
+    made.scheduler.window_ms = 1;
+    return made;
+}
+
+static void start(struct rig *rig) {
+    wane_server_options chosen = options();
+    wane_error error = {0};
+    load(rig);
+    if (wane_server_start(rig->model, &chosen, &rig->server, &error) != WANE_OK) fail_msg("%s", error.text);
+    assert_true(wane_server_port(rig->server) > 0);
+}
+
+static int dial(const struct rig *rig) {
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)wane_server_port(rig->server))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct timeval patience = {.tv_sec = 20};
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void send_request(int fd, const char *method, const char *path, const char *body) {
+    char request[2048];
+    int size = snprintf(request, sizeof request,
+                        "%s %s HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s",
+                        method, path, strlen(body), body);
+    assert_int_equal(send(fd, request, (size_t)size, MSG_NOSIGNAL), size);
+}
+
+/* Read to the end of the connection; returns the status. */
+static int read_reply(int fd, char *reply, size_t capacity) {
+    size_t size = 0;
+    ssize_t got;
+    while (size + 1 < capacity && (got = recv(fd, reply + size, capacity - size - 1, 0)) > 0)
+        size += (size_t)got;
+    reply[size] = '\0';
+    close(fd);
+    return size > 12 ? atoi(reply + 9) : 0;
+}
+
+static int ask(const struct rig *rig, const char *method, const char *path, const char *body,
+               char reply[16384]) {
+    int fd = dial(rig);
+    send_request(fd, method, path, body);
+    return read_reply(fd, reply, 16384);
+}
+
+#define CHAT(text, more) "{\"messages\":[{\"role\":\"user\",\"content\":\"" text "\"}]" more "}"
+
+static void test_options_are_checked(void **state) {
+    (void)state;
+    struct rig rig;
+    wane_error error = {0};
+    load(&rig);
+    wane_server_options bad = options();
+    bad.host = "0.0.0.0";
+    assert_int_equal(wane_server_start(rig.model, &bad, &rig.server, &error), WANE_EINVAL);
+    assert_non_null(strstr(error.text, "key file"));
+    bad = options();
+    bad.host = "no such host.invalid";
+    assert_int_equal(wane_server_start(rig.model, &bad, &rig.server, &error), WANE_EADDRESS);
+    bad = options();
+    bad.port = 65536;
+    assert_int_equal(wane_server_start(rig.model, &bad, &rig.server, &error), WANE_EINVAL);
+    bad = options();
+    bad.sampling.top_p = NAN;
+    assert_int_equal(wane_server_start(rig.model, &bad, &rig.server, &error), WANE_EINVAL);
+    bad = options();
+    bad.key_file = "/nonexistent/keys";
+    assert_int_equal(wane_server_start(rig.model, &bad, &rig.server, &error), WANE_ENOENT);
+    bad = options();
+    bad.max_body = 3;
+    assert_int_equal(wane_server_start(rig.model, &bad, &rig.server, NULL), WANE_EINVAL);
+    assert_null(rig.server);
+    unload(&rig);
+}
+
+static void test_port_in_use(void **state) {
+    (void)state;
+    struct rig rig, other;
+    wane_error error = {0};
+    start(&rig);
+    load(&other);
+    wane_server_options same = options();
+    same.port = wane_server_port(rig.server);
+    assert_int_equal(wane_server_start(other.model, &same, &other.server, &error), WANE_EADDRESS);
+    assert_non_null(strstr(error.text, "another program"));
+    unload(&other);
+    unload(&rig);
+}
+
+static void test_requests(void **state) {
+    (void)state;
+    struct rig rig;
+    static char reply[16384];
+    start(&rig);
+    assert_int_equal(ask(&rig, "GET", "/health", "", reply), 200);
+    assert_int_equal(ask(&rig, "GET", "/ready", "", reply), 200);
+    assert_int_equal(ask(&rig, "GET", "/nothing", "", reply), 404);
+    assert_int_equal(ask(&rig, "PUT", "/health", "", reply), 405);
+    assert_int_equal(ask(&rig, "POST", "/v1/chat/completions", CHAT("hi", ""), reply), 200);
+    assert_non_null(strstr(reply, "\"content\":\"hello\""));
+    assert_non_null(strstr(reply, "request-id: req_"));
+    assert_int_equal(ask(&rig, "POST", "/v1/chat/completions", CHAT("hi", ",\"stream\":true"), reply), 200);
+    assert_non_null(strstr(reply, "data: [DONE]"));
+    assert_int_equal(ask(&rig, "POST", "/v1/chat/completions", CHAT("fail", ""), reply), 500);
+    assert_int_equal(ask(&rig, "POST", "/v1/chat/completions", CHAT("hi", ",\"top_p\":-1"), reply), 400);
+    assert_int_equal(ask(&rig, "POST", "/v1/messages", "{", reply), 400);
+    assert_non_null(strstr(reply, "\"type\":\"invalid_request_error\""));
+    assert_int_equal(ask(&rig, "GET", "/metrics", "", reply), 200);
+    assert_non_null(strstr(reply, "wane_requests_failed_total 1\n"));
+    unload(&rig);
+}
+
+static double metric(const struct rig *rig, const char *name) {
+    static char reply[32768];
+    char line[128];
+    int fd = dial(rig);
+    send_request(fd, "GET", "/metrics", "");
+    read_reply(fd, reply, sizeof reply);
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = strstr(reply, line);
+    assert_non_null(at);
+    return atof(at + strlen(line));
+}
+
+static void wait_for(const struct rig *rig, const char *name, double value) {
+    double until = wane__now() + 10;
+    while (metric(rig, name) != value) { /* counts: exact */
+        assert_true(wane__now() < until);
+        usleep(5000);
+    }
+}
+
+static void test_client_leaves(void **state) {
+    (void)state;
+    struct rig rig;
+    start(&rig);
+    for (int streamed = 0; streamed < 2; streamed++) {
+        int fd = dial(&rig);
+        send_request(fd, "POST", "/v1/chat/completions",
+                     streamed ? CHAT("slow", ",\"stream\":true") : CHAT("slow", ""));
+        wait_for(&rig, "wane_slots_busy", 1);
+        close(fd);
+        wait_for(&rig, "wane_requests_cancelled_total", streamed + 1);
+        wait_for(&rig, "wane_slots_busy", 0);
+    }
+    unload(&rig);
+}
+
+struct asking {
+    struct rig *rig;
+    char reply[16384];
+    int status;
+};
+
+static void *ask_slow(void *user) {
+    struct asking *asking = user;
+    asking->status =
+        ask(asking->rig, "POST", "/v1/chat/completions", CHAT("slow", ",\"stream\":true"), asking->reply);
+    return NULL;
+}
+
+/* With grace a running stream finishes; without, it ends in words. */
+static void test_stop(void **state) {
+    (void)state;
+    for (int grace = 0; grace < 2; grace++) {
+        struct rig rig;
+        static struct asking asking;
+        pthread_t thread;
+        start(&rig);
+        asking.rig = &rig;
+        assert_int_equal(pthread_create(&thread, NULL, ask_slow, &asking), 0);
+        wait_for(&rig, "wane_slots_busy", 1);
+        wane_server_stop(rig.server, grace ? 5000 : 0);
+        wane_server_stop(rig.server, 0); /* a second time: nothing */
+        pthread_join(thread, NULL);
+        assert_int_equal(asking.status, 200);
+        assert_true((strstr(asking.reply, "[DONE]") != NULL) == (grace == 1));
+        assert_true((strstr(asking.reply, "\"error\"") != NULL) == (grace == 0));
+        unload(&rig);
+    }
+}
+
+static void test_many_starts(void **state) {
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct rig rig;
+        static char reply[16384];
+        start(&rig);
+        if (i % 2 == 0) assert_int_equal(ask(&rig, "GET", "/health", "", reply), 200);
+        unload(&rig);
+    }
+    wane_server_free(NULL);
+    wane_server_stop(NULL, 0);
+}
+
+static void test_metrics(void **state) {
+    (void)state;
+    struct wane__metrics metrics;
+    struct wane__buf out = {0};
+    static const char *const routes[] = {"/a", "/b"};
+    wane_model_facts facts = {.name = "a\"b\\c", .engine = "e"};
+    wane_scheduler_state nothing = {0};
+    wane__metrics_init(&metrics);
+    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &out);
+    assert_null(strstr(out.data, " nan"));
+    assert_null(strstr(out.data, " inf"));
+    assert_non_null(strstr(out.data, "model=\"a\\\"b\\\\c\""));
+    assert_int_equal(wane__metrics_retry_after(&metrics, &nothing), 1);
+    wane_event end = {
+        .kind = WANE_EVENT_END, .reply_tokens = 11, .queue_ms = 30, .prompt_ms = 1000, .reply_ms = 20000};
+    wane__metrics_reply(&metrics, &end);
+    wane__metrics_request(&metrics, 1, 200);
+    wane__metrics_request(&metrics, 1, 418);
+    wane_scheduler_state busy = {.slots = 4};
+    assert_int_equal(wane__metrics_retry_after(&metrics, &busy), 6); /* 21 s on 4 sequences */
+    busy.stuck = true;
+    assert_int_equal(wane__metrics_retry_after(&metrics, &busy), 60);
+    wane__buf_clear(&out);
+    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &out);
+    assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"200\"} 1\n"));
+    assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"other\"} 1\n"));
+    assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"1\"} 0\n"));
+    assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"2.5\"} 1\n"));
+    assert_non_null(strstr(out.data, "wane_time_per_output_token_seconds_sum 2\n"));
+    wane__buf_free(&out);
+    wane__metrics_close(&metrics);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options_are_checked),
+        cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_client_leaves),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_many_starts),
+        cmocka_unit_test(test_metrics),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
