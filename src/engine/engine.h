@@ -44,10 +44,11 @@ struct wane__engine_ops {
     void (*free)(struct wane__engine *engine);
 
     /* Append tokens; flags as wane_tokenize. */
-    int (*tokenize)(struct wane__engine *engine, const char *text, size_t size, unsigned flags, wane_tokens *out,
-                    wane_error *error);
+    int (*tokenize)(struct wane__engine *engine, const char *text, size_t size, unsigned flags,
+                    wane_tokens *out, wane_error *error);
     /* As wane_token_bytes. */
-    int (*token_bytes)(struct wane__engine *engine, int32_t token, bool control, char *buffer, size_t capacity);
+    int (*token_bytes)(struct wane__engine *engine, int32_t token, bool control, char *buffer,
+                       size_t capacity);
     /* Does this token end a turn or a text? */
     bool (*is_end)(struct wane__engine *engine, int32_t token);
     /* Render and tokenise a conversation: `text` and `out` may each be NULL. As wane_chat_tokenize. */
@@ -68,7 +69,8 @@ struct wane__engine_ops {
      * The very floats that the dense head gives for tokens `ids` of a hidden row. NULL or
      * WANE_EUNSUPPORTED where the engine cannot; facts.rescoring_exact says what the self-check saw.
      */
-    int (*rescore)(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count, float *logits);
+    int (*rescore)(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
+                   float *logits);
     void (*set_hook)(struct wane__engine *engine, wane__hidden_fn hook, void *user);
 
     /*
@@ -136,12 +138,12 @@ const char *wane__llama_version(void);
  * The hook is called for at most 8 rows at a time. hidden has d = 8 floats that determine the row's logits.
  */
 struct wane__script_reply {
-    const char *match;        /* part of the prompt's text */
-    const int32_t *tokens;    /* the reply, token by token, with or without its end-of-turn token */
+    const char *match;     /* part of the prompt's text */
+    const int32_t *tokens; /* the reply, token by token, with or without its end-of-turn token */
     size_t count;
-    int fail_at;              /* a decode that wants the logits of this step fails; -1: never */
-    int delay_ms;             /* each decode that holds one of its sequences takes so long; the longest counts */
-    const float *logits;      /* NULL, or V logits used at every step instead of the peak */
+    int fail_at;         /* a decode that wants the logits of this step fails; -1: never */
+    int delay_ms;        /* each decode that holds one of its sequences takes so long; the longest counts */
+    const float *logits; /* NULL, or V logits used at every step instead of the peak */
 };
 
 struct wane__script {
@@ -149,11 +151,11 @@ struct wane__script {
     size_t reply_count;
     const char *const *pieces; /* bytes of token 259 + i, at most 125 of them */
     size_t piece_count;
-    float peak;               /* logit of the scripted token; 0: 10 */
+    float peak;                    /* logit of the scripted token; 0: 10 */
     int context, sequences, batch; /* 0: 512, 4, 64; at most 64 sequences */
-    int prompt_delay_ms;      /* a decode takes so long for each item not wanted; in microseconds when negative */
-    bool recurrent;           /* truncate can only clear, copy only takes whole sequences */
-    int load_fail;            /* a WANE_E code to fail with at load */
+    int prompt_delay_ms; /* a decode takes so long for each item not wanted; in microseconds when negative */
+    bool recurrent;      /* truncate can only clear, copy only takes whole sequences */
+    int load_fail;       /* a WANE_E code to fail with at load */
 };
 
 /* The struct is copied; what it points to must live until the engine is freed. */
@@ -162,10 +164,10 @@ int wane__script_load(const struct wane__script *script, struct wane__log *log, 
 
 /* Tests read these, from any thread, also while a decode runs. */
 struct wane__script_counts {
-    uint64_t decodes, items;  /* of decodes that came to their end */
-    uint64_t rows;            /* wanted items among them */
+    uint64_t decodes, items; /* of decodes that came to their end */
+    uint64_t rows;           /* wanted items among them */
     uint64_t failed, interrupted;
-    uint64_t violations;      /* wrong calls that were refused: a correct caller leaves this at 0 */
+    uint64_t violations; /* wrong calls that were refused: a correct caller leaves this at 0 */
     int largest_batch;
     int length[64];
 };

@@ -1,0 +1,198 @@
+/*
+ * llama_head.c - what the model's graph does after `result_norm`, and single rows of the LM head exactly.
+ *
+ * A warm-up decode at load shows us the graph. The head is plain when `result_output` is nothing but the
+ * product of one weight tensor with `result_norm`; a softcap, a scale or a bias after it makes it not
+ * plain, and then nobody may rescore.
+ *
+ * Rescoring must give the very float of the dense head. So it runs the very code: the CPU backend's own
+ * quantiser for the hidden row and its own dot product, on the rows where they lie. That backend is a
+ * plug-in chosen at run time, so its symbols are not there at link time: we find the library that holds
+ * one of its functions and ask that library for the table of types.
+ *
+ * What is refused: weights on another device, or repacked (several rows interleaved for wide kernels). And
+ * nothing is believed: the self-check compares rows with dense logits bit for bit, once for a batch of one
+ * and once for a batch of four, for which the engine may use another kernel.
+ */
+#include "engine/llama_internal.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ observe */
+
+static const struct ggml_tensor *find_product(const struct ggml_tensor *output) {
+    /* From the end of the graph back to the first matrix product; 16 steps are more than any model takes. */
+    for (int i = 0; output != NULL && i < 16; i++, output = output->src[0]) {
+        if (output->op == GGML_OP_MUL_MAT) return output;
+    }
+    return NULL;
+}
+
+void wane__llama_head_observe(struct wane__llama_head *head, const struct ggml_tensor *node) {
+    if (strcmp(node->name, "result_norm") == 0) head->norm = node;
+    if (strcmp(node->name, "result_output") != 0) return;
+    const struct ggml_tensor *product = find_product(node);
+    if (product == NULL) return;
+    head->weights = product->src[0];
+    head->plain = product == node && product->src[1] == head->norm;
+}
+
+/* ---------------------------------------------------------------- functions */
+
+typedef const struct ggml_type_traits_cpu *(*traits_fn)(enum ggml_type);
+
+/* The table of types of the CPU backend that was loaded; NULL where it cannot be found. */
+static traits_fn find_traits(struct wane__llama_head *head) {
+    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (cpu == NULL) return NULL;
+    void *known =
+        ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu), "ggml_backend_set_n_threads");
+    Dl_info info;
+    if (known == NULL || dladdr(known, &info) == 0 || info.dli_fname == NULL) return NULL;
+    head->library = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY | RTLD_LOCAL);
+    void *symbol = head->library != NULL ? dlsym(head->library, "ggml_get_type_traits_cpu") : NULL;
+    if (symbol == NULL)
+        symbol = dlsym(RTLD_DEFAULT, "ggml_get_type_traits_cpu"); /* linked into the program */
+    traits_fn function;
+    memcpy(&function, &symbol, sizeof function);
+    return function;
+}
+
+static bool rows_are_plain(const struct ggml_tensor *w) {
+    if (w->buffer == NULL || w->data == NULL || !ggml_backend_buffer_is_host(w->buffer)) return false;
+    if (strstr(ggml_backend_buffer_name(w->buffer), "REPACK") != NULL || w->extra != NULL) return false;
+    return w->nb[0] == ggml_type_size(w->type) && w->nb[1] == ggml_row_size(w->type, w->ne[0]);
+}
+
+static int open_functions(struct wane__llama *e, wane_error *error) {
+    struct wane__llama_head *head = &e->head;
+    const struct ggml_tensor *w = head->weights;
+    if (w == NULL || !head->plain || !rows_are_plain(w)) return WANE_OK;
+    if (w->ne[0] != e->base.facts.embedding_size || w->ne[1] != e->base.facts.vocab_size) return WANE_OK;
+    traits_fn traits = find_traits(head);
+    const struct ggml_type_traits_cpu *type = traits != NULL ? traits(w->type) : NULL;
+    if (type == NULL || type->vec_dot == NULL) return WANE_OK;
+    if (type->vec_dot_type != GGML_TYPE_F32) {
+        const struct ggml_type_traits_cpu *row = traits(type->vec_dot_type);
+        if (row == NULL || row->from_float == NULL) return WANE_OK;
+        head->quantise = row->from_float;
+    }
+    head->quantised_size = ggml_row_size(type->vec_dot_type, w->ne[0]);
+    head->quantised = wane__alloc_aligned(64, head->quantised_size);
+    if (head->quantised == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for the head's row.");
+    head->dot = type->vec_dot;
+    head->readable = true;
+    return WANE_OK;
+}
+
+int wane__llama_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
+                        float *logits) {
+    struct wane__llama *e = wane__llama_of(engine);
+    struct wane__llama_head *head = &e->head;
+    if (!head->readable) return WANE_EUNSUPPORTED;
+    const struct ggml_tensor *w = head->weights;
+    int d = (int)w->ne[0];
+    const void *row = hidden;
+    if (head->quantise != NULL) {
+        head->quantise(hidden, head->quantised, d);
+        row = head->quantised;
+    }
+    for (int i = 0; i < count; i++) {
+        if (ids[i] < 0 || ids[i] >= w->ne[1]) return WANE_EINVAL;
+        head->dot(d, &logits[i], 0, (const char *)w->data + (size_t)ids[i] * w->nb[1], 0, row, 0, 1);
+    }
+    return WANE_OK;
+}
+
+/* ------------------------------------------------------------------ warm-up */
+
+/* Rows that the self-check compares: all of a small head, a spread over a large one (about 0.1 s of work). */
+#define CHECKED_WEIGHTS (256L << 20)
+
+static bool rows_equal(struct wane__llama *e, int row) {
+    const float *hidden = wane__llama_hidden(&e->base, row);
+    const float *dense = wane__llama_logits(&e->base, row);
+    if (hidden == NULL || dense == NULL) return false;
+    int64_t vocab = e->base.facts.vocab_size, d = e->base.facts.embedding_size;
+    int64_t rows = CHECKED_WEIGHTS / d;
+    if (rows < 2048) rows = 2048;
+    int64_t step = vocab > rows ? vocab / rows : 1;
+    for (int64_t i = 0; i < vocab; i += step) {
+        int32_t id = (int32_t)i;
+        float exact;
+        if (wane__llama_rescore(&e->base, hidden, &id, 1, &exact) != WANE_OK) return false;
+        if (memcmp(&exact, &dense[i], sizeof exact) != 0) return false;
+    }
+    return true;
+}
+
+static int warm_decode(struct wane__llama *e, int count, wane_error *error) {
+    struct wane__item items[4];
+    int32_t first = e->base.facts.bos >= 0 ? e->base.facts.bos : 0;
+    for (int i = 0; i < count; i++) {
+        int32_t token = i == 0 ? first : (first + 97 * i) % e->base.facts.vocab_size;
+        items[i] = (struct wane__item){.token = token, .pos = i, .seq = 0, .wanted = true};
+    }
+    wane__llama_truncate(&e->base, 0, 0);
+    return wane__llama_decode(&e->base, items, count, error);
+}
+
+static void fill_facts(struct wane__llama *e) {
+    const struct ggml_tensor *w = e->head.weights;
+    wane_model_facts *f = &e->base.facts;
+    f->head_plain = e->head.plain;
+    if (w == NULL) return;
+    f->head_tensor = ggml_get_name(w);
+    f->head_type = ggml_type_name(w->type);
+    f->head_buffer = w->buffer != NULL ? ggml_backend_buffer_name(w->buffer) : "";
+    f->head_tied = strcmp(f->head_tensor, "token_embd.weight") == 0;
+}
+
+static int check_head(struct wane__llama *e, wane_error *error) {
+    struct wane__llama_head *head = &e->head;
+    int rc = warm_decode(e, 1, error);
+    if (rc != WANE_OK) return rc;
+    if (head->norm == NULL || !e->rows[0].has_hidden) e->hook_possible = false;
+    fill_facts(e);
+    rc = open_functions(e, error);
+    if (rc != WANE_OK || !head->readable) return rc;
+    head->exact_one = rows_equal(e, 0);
+    e->base.facts.rescoring_exact = head->exact_one;
+    rc = warm_decode(e, 4, error);
+    if (rc != WANE_OK) return rc;
+    head->exact_many = true;
+    for (int i = 0; i < 4; i++) head->exact_many = head->exact_many && rows_equal(e, i);
+    return WANE_OK;
+}
+
+int wane__llama_head_open(struct wane__llama *e, wane_error *error) {
+    e->observing = true;
+    int rc = check_head(e, error);
+    e->observing = false;
+    e->head.norm = NULL; /* belongs to a graph that is gone */
+    e->row_count = 0;
+    llama_memory_clear(llama_get_memory(e->context), true);
+    memset(e->length, 0, sizeof e->length);
+    if (rc != WANE_OK) return rc;
+    wane__log(e->base.log, WANE_LOG_DEBUG, "head %s (%s in %s): %s; rescoring %s for 1 row, %s for 4",
+              e->base.facts.head_tensor, e->base.facts.head_type, e->base.facts.head_buffer,
+              e->head.plain ? "plain" : "not plain",
+              !e->head.readable   ? "not possible"
+              : e->head.exact_one ? "exact"
+                                  : "NOT exact",
+              !e->head.readable    ? "not possible"
+              : e->head.exact_many ? "exact"
+                                   : "not exact");
+    return WANE_OK;
+}
+
+void wane__llama_head_close(struct wane__llama_head *head) {
+    wane__free(head->quantised);
+    if (head->library != NULL) dlclose(head->library);
+    *head = (struct wane__llama_head){0};
+}

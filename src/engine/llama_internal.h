@@ -1,0 +1,190 @@
+/*
+ * llama_internal.h - what the llama*.c files share. Nothing outside src/engine includes it (tests may).
+ *
+ *     llama.c             load, warm-up, free, facts, the table of functions
+ *     llama_setup.c       once a process: plug-ins and log; file checks; counting cores
+ *     llama_decode.c      batches, rows, the hook, truncate, copy, interrupt
+ *     llama_head.c        what the graph does after `result_norm`; exact rescoring
+ *     llama_text.c        tokens and their bytes; tokenising text that holds untrusted spans
+ *     llama_chat.c        conversations: render by the model's template, mark what is untrusted
+ *     llama_reference.c   the yardstick
+ *     template.cpp        the engine's Jinja interpreter behind a C interface
+ */
+#ifndef WANE_ENGINE_LLAMA_INTERNAL_H
+#define WANE_ENGINE_LLAMA_INTERNAL_H
+
+#include "engine/engine.h"
+#include "engine/guard.h"
+
+#include <ggml-backend.h>
+#include <ggml-cpu.h>
+#include <ggml.h>
+#include <llama.h>
+#include <stdatomic.h>
+
+#define WANE__MAX_SEQUENCES 64
+#define WANE__MAX_POOLS     4
+
+struct wane__template;
+
+/* A special token's text; see llama_text.c. */
+struct wane__marker {
+    const char *text; /* the vocabulary's own, lives as long as the model */
+    uint32_t size;
+    int32_t token;
+    bool strip_left, strip_right; /* whitespace beside it belongs to it */
+    bool user_defined;            /* matched by the engine even in plain text */
+};
+
+struct wane__markers {
+    struct wane__marker *sorted; /* by text */
+    size_t count;
+    uint32_t longest;
+    bool any_user_defined;
+    bool first[256], last[256]; /* bytes that some marker begins, ends with */
+};
+
+/* The LM head as the warm-up saw it, and how to compute single rows of it. */
+struct wane__llama_head {
+    const struct ggml_tensor *norm;    /* `result_norm` of the graph being observed, else NULL */
+    const struct ggml_tensor *weights; /* NULL: not found                                      */
+    bool plain;
+    bool readable;   /* rows lie in host memory in the type's own layout */
+    bool exact_one;  /* self-check, one row in a batch: bit for bit      */
+    bool exact_many; /* the same, four rows in a batch                   */
+    void *library;   /* the CPU plug-in, held open                       */
+    ggml_from_float_t quantise;
+    ggml_vec_dot_t dot;
+    void *quantised; /* one hidden row in the type that `dot` takes */
+    size_t quantised_size;
+};
+
+/* A row of the last decode. */
+struct wane__llama_row {
+    int32_t item;    /* its index in the batch */
+    bool has_hidden; /* was copied             */
+    bool has_logits; /* the dense head ran     */
+};
+
+struct wane__llama {
+    struct wane__engine base; /* first: the two pointers are the same */
+    struct llama_model *model;
+    struct llama_context *context;
+    const struct llama_vocab *vocab;
+    struct llama_context_params params; /* as the context was made */
+
+    /* decode */
+    struct llama_batch llama_batch;
+    int length[WANE__MAX_SEQUENCES]; /* tokens held, which is the next position */
+    struct wane__llama_row *rows;    /* `batch` of them */
+    int row_count, rows_seen;        /* wanted; passed through the graph so far */
+    float *hidden;                   /* batch × d */
+    wane__hidden_fn hook;
+    void *hook_user;
+    bool hook_possible; /* `result_norm` is there, and is d floats a row */
+    bool order_kept;    /* rows leave the graph in the order of the items */
+    bool observing;     /* warm-up: look at the graph, copy hidden, run dense */
+    atomic_bool interrupted;
+    struct wane__llama_pool { /* standing thread pools made so far, by how long they spin */
+        int poll;
+        ggml_threadpool_t pool;
+    } pools[WANE__MAX_POOLS];
+    int pool_count;
+
+    struct wane__llama_head head;
+    struct wane__markers markers;
+    struct wane__template *chat_template; /* parsed; NULL: by name */
+    char *template_source;                /* of the file, or "chatml" */
+    char *owned[8];                       /* strings of the facts */
+    int owned_count;
+};
+
+static inline struct wane__llama *wane__llama_of(struct wane__engine *engine) {
+    return (struct wane__llama *)(void *)engine;
+}
+
+/* ------------------------------------------------------------ llama_setup.c */
+
+/*
+ * The engine's messages of this thread go to `log` between enter and leave, and the errors among them
+ * are kept, because the engine says in its log, and nowhere else, why it refused something.
+ */
+struct wane__llama_words {
+    struct wane__log *log;
+    struct wane__llama_words *outer;
+    char line[512];
+    size_t line_size;
+    int level;
+    char errors[400]; /* error lines, joined by "; "; the first ones win */
+};
+void wane__llama_words_enter(struct wane__llama_words *words, struct wane__log *log);
+void wane__llama_words_leave(struct wane__llama_words *words);
+
+/* Load the engine's plug-ins, once a process; later calls ignore `folder`. */
+int wane__llama_backends(const char *folder, struct wane__log *log, wane_error *error);
+/* Is this a file that can be handed to the engine? Says in words why not. */
+int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error);
+/* Physical cores that this process may use: affinity and cgroup quota counted in; at least 1. */
+int wane__llama_cores(void);
+
+/* ----------------------------------------------------------- llama_decode.c */
+
+bool wane__llama_eval(struct ggml_tensor *tensor, bool ask, void *user);
+bool wane__llama_aborted(void *user);
+int wane__llama_decode(struct wane__engine *engine, const struct wane__item *items, int count,
+                       wane_error *error);
+float *wane__llama_logits(struct wane__engine *engine, int row);
+const float *wane__llama_hidden(struct wane__engine *engine, int row);
+void wane__llama_set_hook(struct wane__engine *engine, wane__hidden_fn hook, void *user);
+int wane__llama_truncate(struct wane__engine *engine, int seq, int keep);
+int wane__llama_copy(struct wane__engine *engine, int from, int to, int keep);
+void wane__llama_interrupt(struct wane__engine *engine, bool on);
+/* Give decode a standing thread pool; poll 0 … 100 is how long its threads spin, below 0: none. */
+int wane__llama_attach_pool(struct wane__llama *engine, int poll, wane_error *error);
+/* Only after the context is gone. */
+void wane__llama_free_pools(struct wane__llama *engine);
+
+/* ------------------------------------------------------------- llama_head.c */
+
+/* Called for each node of an observed graph before it is computed. */
+void wane__llama_head_observe(struct wane__llama_head *head, const struct ggml_tensor *node);
+/* Warm-up decodes, facts of the head, self-check. Leaves the KV empty. */
+int wane__llama_head_open(struct wane__llama *engine, wane_error *error);
+void wane__llama_head_close(struct wane__llama_head *head);
+int wane__llama_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
+                        float *logits);
+
+/* ------------------------------------------------------------- llama_text.c */
+
+int wane__llama_markers_open(struct wane__llama *engine, wane_error *error);
+void wane__llama_markers_close(struct wane__markers *markers);
+/* Longest marker that `text` starts with, or NULL. */
+const struct wane__marker *wane__llama_marker_at(const struct wane__markers *markers, const char *text,
+                                                 size_t size);
+int wane__llama_tokenize(struct wane__engine *engine, const char *text, size_t size, unsigned flags,
+                         wane_tokens *out, wane_error *error);
+int wane__llama_token_bytes(struct wane__engine *engine, int32_t token, bool control, char *buffer,
+                            size_t capacity);
+bool wane__llama_is_end(struct wane__engine *engine, int32_t token);
+/*
+ * Tokenise trusted text in which no control token may be found across the positions `cuts` (ascending):
+ * an occurrence that starts before and ends after one of them is plain text.
+ */
+int wane__llama_tokenize_cut(struct wane__llama *engine, const char *text, size_t size, const size_t *cuts,
+                             size_t cut_count, wane_tokens *out, wane_error *error);
+
+/* ------------------------------------------------------------- llama_chat.c */
+
+int wane__llama_template_open(struct wane__llama *engine, wane_error *error);
+void wane__llama_template_close(struct wane__llama *engine);
+int wane__llama_chat(struct wane__engine *engine, const wane_message *messages, size_t count,
+                     wane_tokens *out, struct wane__buf *text, wane_error *error);
+
+/* -------------------------------------------------------- llama_reference.c */
+
+int wane__llama_reference_new(struct wane__engine *engine, int streams, void **reference, wane_error *error);
+int wane__llama_reference_run(void *reference, const wane_tokens *prompts, int steps, int32_t *out,
+                              double *ms, wane_error *error);
+void wane__llama_reference_free(void *reference);
+
+#endif
