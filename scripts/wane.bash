@@ -46,7 +46,13 @@ _wane() {
                 return
             fi ;;
         esac
-        _wane_offer "$current" "" < <("$program" help --words "$command" 2>/dev/null | sed 's/ .*//') ;;
+        # Words come before options: those are offered from the first dash on, or when there are no words.
+        local words
+        words=$("$program" help --words "$command" 2>/dev/null | sed 's/ .*//')
+        if [ "$COMP_CWORD" -eq 2 ] && [[ $current != -* ]] && grep -qv '^-' <<<"$words"; then
+            words=$(grep -v '^-' <<<"$words")
+        fi
+        _wane_offer "$current" "" <<<"$words" ;;
     esac
 }
 

@@ -1,0 +1,41 @@
+/* bench.h - what `wane bench decode` measures: the engine's loop and wane's on the same prompts. */
+#ifndef WANE_CLI_BENCH_H
+#define WANE_CLI_BENCH_H
+
+#include "cli.h"
+
+struct bench_prompt {
+    const char *kind;
+    const char *text; /* a user's message */
+};
+extern const struct bench_prompt bench_prompts[];
+extern const int bench_prompt_count;
+
+/* The prompts, rendered and tokenised: `count` of them, the built-in ones over again. */
+struct bench_work {
+    wane_model *model;
+    wane_tokens *prompts;
+    int count;
+    int steps; /* tokens timed for each prompt */
+};
+
+/* One side's measurement of one set of prompts. */
+struct bench_run {
+    double ms;    /* for `steps` tokens in each stream                */
+    int32_t *ids; /* streams × steps, stream-major: the tokens, as drawn */
+};
+
+int bench_work_open(struct bench_work *work, wane_model *model, int count, int steps, wane_error *error);
+void bench_work_close(struct bench_work *work);
+
+/* Streams `first` … `first + streams - 1` of the work through the engine's own loop. `run->ids` has room. */
+int bench_engine(const struct bench_work *work, int first, int streams, struct bench_run *run,
+                 wane_error *error);
+/* One stream through a session, several through a scheduler. */
+int bench_wane(const struct bench_work *work, int first, int streams, struct bench_run *run,
+               wane_error *error);
+
+/* Sorts `values` and gives the middle. */
+double bench_median(double *values, int count);
+
+#endif

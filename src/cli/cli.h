@@ -1,0 +1,126 @@
+/*
+ * cli.h - what the commands share: exit codes, the two outputs, the terminal, models.
+ *
+ * What a program may read goes to standard output; what is said to people goes to standard error. Colours and
+ * progress appear on a terminal only.
+ */
+#ifndef WANE_CLI_CLI_H
+#define WANE_CLI_CLI_H
+
+#include "settings.h"
+#include "wane.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum {
+    EXIT_FINE = 0,
+    EXIT_FAILED = 1,    /* it did not work                      */
+    EXIT_USAGE = 2,     /* asked for in the wrong form          */
+    EXIT_NOT_FOUND = 3, /* there is no such model               */
+    EXIT_INTERRUPTED = 130
+};
+
+/* ---------------------------------------------------------------- commands */
+
+struct command {
+    const char *name;
+    unsigned mask;                         /* FOR_… */
+    const char *usage;                     /* one or more lines, without "usage: " */
+    const char *summary;                   /* half a line */
+    const char *description;               /* sentences for the help, each line at most 100 characters */
+    const char *words;                     /* words that may follow, with a blank between; NULL: none */
+    int (*run)(struct settings *settings); /* returns an exit code */
+};
+
+extern const struct command cli_commands[];
+extern const int cli_command_count;
+const struct command *command_find(const char *name);
+
+int command_run(struct settings *settings);
+int command_serve(struct settings *settings);
+int command_model(struct settings *settings);
+int command_tokenize(struct settings *settings);
+int command_bench(struct settings *settings);
+int command_config(struct settings *settings);
+int command_version(struct settings *settings);
+int command_help(struct settings *settings);
+
+void help_print(const struct command *command); /* NULL: the overview */
+
+/* ------------------------------------------------------------------ output */
+
+/* Before anything else: descriptors 0 to 2 exist, a closed pipe is no signal, characters are UTF-8. */
+void cli_start(void);
+/* Empty the output; `code`, or EXIT_FAILED when it could not be written. A reader that left early is fine. */
+int cli_end(int code);
+
+/* To standard output. False once it cannot be written any more: stop then. */
+bool out_text(const char *text, size_t size);
+bool out_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool out_json(json_t *value, bool one_line); /* frees `value`; flushes */
+bool out_flush(void);
+
+/* "wane: …" on standard error. `cli_fail` returns the exit code that it is given. */
+void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for an error of the library, with the exit code that belongs to it. */
+int cli_fail_wane(const wane_error *error);
+/* Wrong usage: the sentence, then where the help is. */
+int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Is standard error a terminal that can rewrite a line? */
+bool term_lively(void);
+/* Escape sequences for standard error; "" where colours are not wanted. */
+const char *term_dim(void);
+const char *term_bold(void);
+const char *term_plain(void);
+
+/* One line that is rewritten: what and a share in 0..1 (below 0: no bar). Nothing without a terminal. */
+void progress_show(const char *what, double share);
+void progress_clear(void);
+
+double now_ms(void);
+/* The words that are not options, with blanks between; free it. */
+char *join_operands(const struct settings *settings, size_t *size);
+/* Standard input to its end; NULL after a complaint. `size` bytes, terminated. */
+char *read_all_input(size_t *size);
+/* A JSON string, with U+FFFD for what is not UTF-8. */
+json_t *json_text(const char *text, size_t size);
+/* A number with three decimals: more says nothing about a time. */
+json_t *json_ms(double value);
+
+/* ------------------------------------------------------------ interruption */
+
+/* Ctrl-C from here on is noted; it stops `session` while one is set. */
+void interrupt_catch(void);
+void interrupt_target(wane_session *session); /* NULL: none */
+bool interrupt_seen(void);
+void interrupt_forget(void);
+
+/* ------------------------------------------------------------------ models */
+
+/* The folder of fetched models; free it. */
+char *models_folder(void);
+/* The path of a model by name or path: fetched when allowed. NULL with *code set after a complaint. */
+char *model_locate(const struct settings *settings, const char *name, int *code);
+/* Run scripts/model with arguments (NULL-ended, the first is the subcommand); its standard output into *output
+ * when that is not NULL. Returns its exit code, or -1 after a complaint. */
+int model_helper(const char *const *arguments, char **output);
+
+struct model_wish {
+    const char *name;  /* NULL: --model */
+    int sequences;     /* at once */
+    int least_context; /* where --context leaves it open; 0: as the engine does */
+    bool vocab_only;
+    wane_log_fn log; /* NULL: by --verbose */
+    void *log_user;
+    bool (*stop)(void); /* asked while loading; NULL: interrupt_seen */
+};
+/* Locate and load, with progress. Returns EXIT_FINE or an exit code after a complaint. */
+int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
+/* Sampling by the settings; nothing in it is owned. */
+void sampling_from(const struct settings *settings, wane_sampling *sampling);
+
+#endif

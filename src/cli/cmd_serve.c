@@ -1,0 +1,233 @@
+/*
+ * cmd_serve.c - `wane serve`: load, listen, wait for a signal, stop.
+ *
+ * Signals are blocked before the first thread exists, so that every thread inherits that, and are then waited for
+ * in one place: no handler runs, whatever the engine is doing.
+ */
+#include "cli.h"
+#include "text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct logging {
+    int level;
+    bool json;
+};
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+static void stamp(char out[32]) {
+    struct timespec now;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    size_t used = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(out + used, 32 - used, ".%03ldZ", now.tv_nsec / 1000000);
+}
+
+/* One line in one write: lines of two threads never mix. `extra` (may be NULL) is merged into a JSON line. */
+static void log_write(const struct logging *logging, int level, const char *line, json_t *extra) {
+    char when[32];
+    stamp(when);
+    if (level < 0) level = 0;
+    if (level > WANE_LOG_DEBUG) level = WANE_LOG_DEBUG;
+    progress_clear();
+    if (!logging->json) {
+        fprintf(stderr, "%s %-5s %s\n", when, level_names[level], line);
+        return;
+    }
+    json_t *all = json_pack("{s:s, s:s, s:o}", "time", when, "level", level_names[level], "message",
+                            json_text(line, strlen(line)));
+    if (extra != NULL) json_object_update(all, extra);
+    char *text = json_dumps(all, JSON_COMPACT);
+    if (text != NULL) fprintf(stderr, "%s\n", text);
+    free(text);
+    json_decref(all);
+}
+
+static void log_line(void *user, int level, const char *line) {
+    const struct logging *logging = user;
+    if (level <= logging->level) log_write(logging, level, line, NULL);
+}
+
+__attribute__((format(printf, 2, 3))) static void log_info(struct logging *logging, const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    log_line(logging, WANE_LOG_INFO, line);
+}
+
+static void endings(sigset_t *set) {
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+}
+
+static bool stop_pending(void) {
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM);
+}
+
+/* The port, under the file's name only when it is whole and on the disk. */
+static int write_ready_file(const char *path, int port) {
+    char *fresh = text_format("%s.%ld", path, (long)getpid());
+    FILE *file = fopen(fresh, "we");
+    bool good =
+        file != NULL && fprintf(file, "%d\n", port) > 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    int why = errno;
+    if (file != NULL && fclose(file) != 0) good = false;
+    if (good && rename(fresh, path) != 0) {
+        why = errno;
+        good = false;
+    }
+    if (!good) unlink(fresh);
+    free(fresh);
+    return good ? EXIT_FINE
+                : cli_fail(EXIT_FAILED, "cannot write the ready file %s: %s", path, strerror(why));
+}
+
+/* What a client on this machine connects to. */
+static char *server_url(const char *host, int port) {
+    const char *name = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "*") == 0 ? "127.0.0.1"
+                       : strcmp(host, "::") == 0                              ? "::1"
+                                                                              : host;
+    bool brackets = strchr(name, ':') != NULL && name[0] != '[';
+    return text_format("http://%s%s%s:%d", brackets ? "[" : "", name, brackets ? "]" : "", port);
+}
+
+static void say_ready(const struct settings *settings, struct logging *logging, const char *model, int port) {
+    char *url = server_url(setting_text(settings, SET_HOST), port);
+    char *line = text_format("ready on %s", url);
+    if (logging->json) {
+        json_t *extra =
+            json_pack("{s:s, s:s, s:i, s:s}", "event", "ready", "url", url, "port", port, "model", model);
+        log_write(logging, WANE_LOG_INFO, line, extra);
+        json_decref(extra);
+    } else {
+        const char *key =
+            setting_text(settings, SET_KEY_FILE) != NULL ? " -H \"Authorization: Bearer $WANE_KEY\"" : "";
+        log_write(logging, WANE_LOG_INFO, line, NULL);
+        fprintf(stderr,
+                "\n  curl %s/v1/chat/completions -H 'Content-Type: application/json'%s \\\n"
+                "    -d '{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Say "
+                "hello.\"}]}'\n\n",
+                url, key, model);
+    }
+    free(line);
+    free(url);
+}
+
+static void server_options(const struct settings *settings, struct logging *logging,
+                           wane_server_options *options) {
+    wane_server_options_init(options);
+    options->host = setting_text(settings, SET_HOST);
+    options->port = setting_int(settings, SET_PORT);
+    options->key_file = setting_text(settings, SET_KEY_FILE);
+    options->open = setting_on(settings, SET_OPEN);
+    options->max_connections = setting_int(settings, SET_MAX_CONNECTIONS);
+    options->max_body = (size_t)settings->value[SET_MAX_BODY].integer;
+    options->ping_ms = setting_int(settings, SET_PING);
+    options->max_tokens = setting_int(settings, SET_DEFAULT_MAX_TOKENS);
+    sampling_from(settings, &options->sampling);
+    options->sampling.seeded = false; /* one seed for all requests would make their draws alike */
+    options->log = options->scheduler.log = log_line;
+    options->log_user = options->scheduler.log_user = logging;
+    options->scheduler.queue = setting_int(settings, SET_QUEUE);
+    options->scheduler.window_ms = setting_int(settings, SET_WINDOW);
+    options->scheduler.max_batch_requests = setting_int(settings, SET_BATCH_REQUESTS);
+    options->scheduler.prompt_chunk = setting_int(settings, SET_PROMPT_CHUNK);
+    options->scheduler.max_ms = (uint32_t)setting_int(settings, SET_DEADLINE);
+    options->scheduler.no_prefix_reuse = !setting_on(settings, SET_PREFIX_REUSE);
+}
+
+/* Waits for a second signal while the first is being obeyed, and ends the program there and then. */
+static void *stop_at_once(void *ready_file) {
+    sigset_t set;
+    int signal_number;
+    endings(&set);
+    sigwait(&set, &signal_number);
+    if (ready_file != NULL) unlink(ready_file);
+    _exit(EXIT_FINE);
+}
+
+static void wait_and_stop(const struct settings *settings, struct logging *logging, wane_server *server) {
+    sigset_t set;
+    int signal_number = 0;
+    endings(&set);
+    while (sigwait(&set, &signal_number) != 0) {}
+    log_info(logging, "stopping: what is running may finish within %d ms; a second signal ends it at once",
+             setting_int(settings, SET_GRACE));
+    pthread_t second;
+    char *ready_file = settings->value[SET_READY_FILE].text;
+    bool watching = pthread_create(&second, NULL, stop_at_once, ready_file) == 0;
+    wane_server_stop(server, (uint32_t)setting_int(settings, SET_GRACE));
+    if (watching) {
+        pthread_cancel(second); /* sigwait is a cancellation point */
+        pthread_join(second, NULL);
+    }
+}
+
+static int serve(const struct settings *settings, struct logging *logging, wane_model *model) {
+    wane_server_options options;
+    wane_server *server = NULL;
+    wane_error error = {0};
+    server_options(settings, logging, &options);
+    if (wane_server_start(model, &options, &server, &error) != WANE_OK) {
+        if (logging->json)
+            log_write(logging, WANE_LOG_ERROR, error.text, NULL);
+        else
+            cli_say("%s", error.text);
+        return error.code == WANE_EINVAL ? EXIT_USAGE : EXIT_FAILED;
+    }
+    int port = wane_server_port(server);
+    const char *ready_file = setting_text(settings, SET_READY_FILE);
+    int code = ready_file != NULL ? write_ready_file(ready_file, port) : EXIT_FINE;
+    if (code == EXIT_FINE) {
+        say_ready(settings, logging, wane_model_get_facts(model)->name, port);
+        wait_and_stop(settings, logging, server);
+        if (ready_file != NULL) unlink(ready_file);
+        log_info(logging, "stopped");
+    }
+    wane_server_free(server);
+    return code;
+}
+
+int command_serve(struct settings *settings) {
+    if (settings->operand_count > 0)
+        return cli_usage("serve", "wane serve takes no words; got \"%.60s\" (a model is given with --model)",
+                         settings->operands[0]);
+    struct logging logging = {WANE_LOG_INFO, setting_on(settings, SET_JSON)};
+    const char *level = setting_text(settings, SET_LOG_LEVEL);
+    for (int i = 0; i <= WANE_LOG_DEBUG; i++)
+        if (strcmp(level, level_names[i]) == 0) logging.level = i;
+    sigset_t set;
+    endings(&set);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    wane_model *model = NULL;
+    struct model_wish wish = {.sequences = setting_int(settings, SET_SLOTS),
+                              .log = log_line,
+                              .log_user = &logging,
+                              .stop = stop_pending};
+    log_info(&logging, "wane %s, engine %s: loading %s for %d conversations at once", wane_version(),
+             wane_engine_version(), setting_text(settings, SET_MODEL), wish.sequences);
+    int code = model_open(settings, &wish, &model);
+    if (code != EXIT_FINE) return code;
+    const wane_model_facts *facts = wane_model_get_facts(model);
+    log_info(&logging, "loaded %s: %s, %.0f MB, %d threads, context of %d tokens", facts->name,
+             facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
+    code = serve(settings, &logging, model);
+    wane_model_free(model);
+    return code;
+}

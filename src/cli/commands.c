@@ -1,0 +1,48 @@
+/* commands.c - the list of commands: names, usage and description, for dispatch, help and completion. */
+#include "cli.h"
+
+#include <string.h>
+
+const struct command cli_commands[] = {
+    {"run", FOR_RUN, "wane run [OPTION...] [PROMPT...]", "talk to a model",
+     "On a terminal: a conversation that keeps its history; PROMPT is its first message. With -p, or when\n"
+     "input or output is not a terminal: one reply. Standard input that is not a terminal is read to its "
+     "end\n"
+     "and follows the prompt. Ctrl-C stops a reply; at the prompt, Ctrl-C or Ctrl-D leaves.\n"
+     "In a conversation: /help, /reset, /system TEXT, /save FILE, /quit.",
+     NULL, command_run},
+    {"serve", FOR_SERVE, "wane serve [OPTION...]", "answer over HTTP",
+     "Loads the model, then answers the OpenAI and Anthropic message APIs; docs/api.md describes them.\n"
+     "SIGTERM or Ctrl-C: what is running may finish within --grace; a second one ends it at once.",
+     NULL, command_serve},
+    {"model", FOR_MODEL,
+     "wane model list [--json]\n       wane model get NAME\n       wane model path NAME\n       wane model "
+     "info MODEL [--json]",
+     "list, fetch and examine models",
+     "list: the known models and those in the cache. get: fetch one and print its path. path: print the "
+     "path\n"
+     "of one that is here. info: load a model, by name or path, and print its facts and digest.",
+     "list get path info", command_model},
+    {"tokenize", FOR_TOKENIZE, "wane tokenize [OPTION...] [TEXT...]", "show the tokens of a text",
+     "One token a line: its id and its piece. Without TEXT, standard input is read, byte for byte.", NULL,
+     command_tokenize},
+    {"bench", FOR_BENCH, "wane bench decode [OPTION...]", "measure wane against its engine",
+     "Decodes the same prompts greedily through the engine's own loop and through wane, by turns, on the "
+     "same\n"
+     "loaded weights, and prints the medians. docs/cli.md says what is timed. Measure on an idle machine.",
+     "decode", command_bench},
+    {"config", FOR_CONFIG, "wane config [OPTION...]", "show every setting and where its value comes from",
+     "Takes the options of all commands. Order: option, environment, settings file, default.", NULL,
+     command_config},
+    {"version", FOR_VERSION, "wane version [--json]", "print the versions of wane and its engine", NULL, NULL,
+     command_version},
+    {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
+     "explain a command", NULL, "run serve model tokenize bench config version help", command_help},
+};
+const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
+
+const struct command *command_find(const char *name) {
+    for (int i = 0; i < cli_command_count; i++)
+        if (strcmp(cli_commands[i].name, name) == 0) return &cli_commands[i];
+    return NULL;
+}

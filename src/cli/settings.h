@@ -1,0 +1,200 @@
+/*
+ * settings.h - everything that can be set, once: option, environment variable, key of the file, range.
+ *
+ * A setting's value comes from the strongest source that names it: option, environment, file, default.
+ * One table (settings.c) feeds the parser, the help, the manual's check and the completion. Nothing here
+ * knows the engine or prints; a complaint is a sentence that the caller shows.
+ */
+#ifndef WANE_CLI_SETTINGS_H
+#define WANE_CLI_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum setting_id {
+    /* model */
+    SET_MODEL,
+    SET_OFFLINE,
+    SET_BACKENDS,
+    /* engine */
+    SET_THREADS,
+    SET_BATCH_THREADS,
+    SET_CONTEXT,
+    SET_BATCH,
+    SET_GPU_LAYERS,
+    SET_KV_TYPE_K,
+    SET_KV_TYPE_V,
+    SET_FLASH_ATTENTION,
+    SET_MMAP,
+    SET_MLOCK,
+    /* sampling */
+    SET_TEMPERATURE,
+    SET_TOP_K,
+    SET_TOP_P,
+    SET_MIN_P,
+    SET_REPEAT_PENALTY,
+    SET_PRESENCE_PENALTY,
+    SET_FREQUENCY_PENALTY,
+    SET_PENALTY_WINDOW,
+    SET_SEED,
+    SET_MAX_TOKENS,
+    SET_STOP,
+    /* chat */
+    SET_PROMPT,
+    SET_SYSTEM,
+    SET_HISTORY,
+    SET_STATS,
+    /* server */
+    SET_HOST,
+    SET_PORT,
+    SET_KEY_FILE,
+    SET_OPEN,
+    SET_SLOTS,
+    SET_QUEUE,
+    SET_WINDOW,
+    SET_BATCH_REQUESTS,
+    SET_PROMPT_CHUNK,
+    SET_PREFIX_REUSE,
+    SET_DEADLINE,
+    SET_PING,
+    SET_GRACE,
+    SET_MAX_CONNECTIONS,
+    SET_MAX_BODY,
+    SET_DEFAULT_MAX_TOKENS,
+    SET_LOG_LEVEL,
+    SET_READY_FILE,
+    /* tokens */
+    SET_IDS,
+    SET_COUNT,
+    SET_CONTROL,
+    SET_CHAT,
+    SET_BOS,
+    /* bench */
+    SET_TOKENS,
+    SET_ROUNDS,
+    SET_STREAMS,
+    /* output */
+    SET_JSON,
+    SET_JSON_STREAM,
+    SET_TABLE,
+    SET_WORDS,
+    SET_VERBOSE,
+    SET_CONFIG,
+    SET_HELP,
+    SETTING_COUNT
+};
+
+/* Which commands take a setting. */
+enum {
+    FOR_RUN = 1,
+    FOR_SERVE = 2,
+    FOR_MODEL = 4,
+    FOR_TOKENIZE = 8,
+    FOR_BENCH = 16,
+    FOR_CONFIG = 32,
+    FOR_VERSION = 64,
+    FOR_HELP = 128,
+    FOR_ALL = 255
+};
+
+enum setting_type {
+    TYPE_SWITCH,  /* on or off; --name and --no-name                     */
+    TYPE_INTEGER, /* least … most                                        */
+    TYPE_REAL,    /* least … most                                        */
+    TYPE_BYTES,   /* an integer; K, M, G as endings                      */
+    TYPE_SEED,    /* "random", or 0 … 2^64-1                             */
+    TYPE_TEXT,    /* least … most bytes; may have several lines          */
+    TYPE_WORD,    /* as TEXT, in one line                                */
+    TYPE_FILE,    /* a path; as TEXT                                     */
+    TYPE_CHOICE,  /* one of `choices`, words with a blank between        */
+    TYPE_TEXTS    /* may be given several times, up to `most`; escapes   */
+};
+
+enum setting_source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
+
+struct setting {
+    const char *group;       /* heading in the help                                       */
+    const char *option;      /* without the dashes                                        */
+    char letter;             /* short option, or 0                                        */
+    const char *environment; /* NULL: none                                                */
+    const char *key;         /* "section.name" in the file; NULL: none                    */
+    enum setting_type type;
+    double least, most;
+    const char *choices;
+    const char *fallback; /* the default as text; NULL: not set                        */
+    unsigned commands;
+    const char *argument; /* what the help calls the value                             */
+    const char *help;
+};
+
+extern const struct setting settings_table[SETTING_COUNT];
+
+struct setting_value {
+    char *text; /* as given; NULL: not set */
+    bool on;
+    int64_t integer;
+    uint64_t seed;
+    bool seeded;
+    double real;
+    char **list;
+    size_t list_count;
+    enum setting_source source;
+    int line; /* of the file */
+};
+
+struct settings {
+    struct setting_value value[SETTING_COUNT];
+    char *file; /* the settings file that was read, or would have been; NULL: none */
+    bool file_read;
+    char **operands; /* what is not an option, in order; point into argv */
+    size_t operand_count;
+};
+
+struct complaint {
+    char text[900];
+};
+
+/* Every setting at its default. */
+void settings_init(struct settings *settings);
+void settings_free(struct settings *settings);
+
+/*
+ * Give a setting a value. A weaker source than the one that it has is left aside. False with a complaint
+ * that names setting, source, value and range. `line` counts for FROM_FILE.
+ */
+bool settings_set(struct settings *settings, int id, const char *text, enum setting_source source, int line,
+                  struct complaint *complaint);
+
+/* Read a settings file's text. `name` is for complaints. */
+bool settings_read_text(struct settings *settings, const char *name, const char *text, size_t size,
+                        struct complaint *complaint);
+
+/*
+ * Options of a command, then the file, then the environment. With --help among the options, nothing else
+ * is read. `program` and `command` are for complaints; `command` may be NULL.
+ */
+bool settings_load(struct settings *settings, unsigned command, const char *command_name, int argc,
+                   char **argv, struct complaint *complaint);
+
+/* "0 to 5", "on or off", "f16, f32 or …": the values a setting takes, into `out`. */
+void settings_range(const struct setting *setting, char *out, size_t size);
+/* "--top-k", "WANE_TOP_K" or "/x/wane.conf:3": where the value came from, into `out`. */
+void settings_where(const struct settings *settings, int id, char *out, size_t size);
+const char *settings_source_name(enum setting_source source);
+
+/* Shorthands. */
+static inline int setting_int(const struct settings *s, int id) {
+    return (int)s->value[id].integer;
+}
+static inline float setting_float(const struct settings *s, int id) {
+    return (float)s->value[id].real;
+}
+static inline bool setting_on(const struct settings *s, int id) {
+    return s->value[id].on;
+}
+static inline const char *setting_text(const struct settings *s, int id) {
+    return s->value[id].text;
+}
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * talk.c - a conversation with a model; see talk.h.
+ *
+ * Each reply renders all messages anew: the session keeps what the contexts share, so only what is new is computed.
+ */
+#include "talk.h"
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int talk_open(const struct settings *settings, struct talk *talk) {
+    *talk = (struct talk){.settings = settings};
+    int code = model_open(settings, &(struct model_wish){.sequences = 1}, &talk->model);
+    if (code != EXIT_FINE) return code;
+    wane_error error = {0};
+    if (wane_session_new(talk->model, &talk->session, &error) != WANE_OK) {
+        wane_model_free(talk->model);
+        talk->model = NULL;
+        return cli_fail_wane(&error);
+    }
+    talk_set_system(talk, setting_text(settings, SET_SYSTEM));
+    return EXIT_FINE;
+}
+
+void talk_close(struct talk *talk) {
+    while (talk->count > 0) talk_drop_last(talk);
+    free(talk->messages);
+    wane_session_free(talk->session);
+    wane_model_free(talk->model);
+    *talk = (struct talk){0};
+}
+
+void talk_add(struct talk *talk, const char *role, const char *content, size_t size) {
+    talk->messages = text_grow(talk->messages, (talk->count + 1) * sizeof *talk->messages);
+    talk->messages[talk->count++] = (wane_message){text_copy(role), text_copy_part(content, size), size};
+}
+
+static void free_message(wane_message *message) {
+    free((char *)(uintptr_t)message->role);
+    free((char *)(uintptr_t)message->content);
+}
+
+void talk_drop_last(struct talk *talk) {
+    free_message(&talk->messages[--talk->count]);
+}
+
+const char *talk_system(const struct talk *talk) {
+    return talk->count > 0 && strcmp(talk->messages[0].role, "system") == 0 ? talk->messages[0].content
+                                                                            : NULL;
+}
+
+void talk_reset(struct talk *talk) {
+    size_t keep = talk_system(talk) != NULL;
+    while (talk->count > keep) talk_drop_last(talk);
+}
+
+void talk_set_system(struct talk *talk, const char *text) {
+    if (talk_system(talk) != NULL) {
+        free_message(&talk->messages[0]);
+        talk->count--;
+        memmove(talk->messages, talk->messages + 1, talk->count * sizeof *talk->messages);
+    }
+    if (text == NULL || text[0] == '\0') return;
+    talk_add(talk, "system", text, strlen(text));
+    wane_message system = talk->messages[talk->count - 1];
+    memmove(talk->messages + 1, talk->messages, (talk->count - 1) * sizeof *talk->messages);
+    talk->messages[0] = system;
+}
+
+json_t *talk_as_json(const struct talk *talk) {
+    json_t *all = json_array();
+    for (size_t i = 0; i < talk->count; i++)
+        json_array_append_new(all, json_pack("{s:s, s:o}", "role", talk->messages[i].role, "content",
+                                             json_text(talk->messages[i].content,
+                                                       talk->messages[i].content_size)));
+    return all;
+}
+
+static void generation_from(const struct settings *settings, wane_generation *generation) {
+    wane_generation_init(generation);
+    sampling_from(settings, &generation->sampling);
+    generation->max_tokens = setting_int(settings, SET_MAX_TOKENS);
+    generation->stops = (const char *const *)settings->value[SET_STOP].list;
+    generation->stop_count = settings->value[SET_STOP].list_count;
+}
+
+static void add_token(wane_tokens *tokens, int32_t id) {
+    if (tokens->count == tokens->capacity) {
+        tokens->capacity = tokens->capacity > 0 ? 2 * tokens->capacity : 256;
+        tokens->id = text_grow(tokens->id, tokens->capacity * sizeof *tokens->id);
+    }
+    tokens->id[tokens->count++] = id;
+}
+
+static void take_end(struct reply *reply, const wane_event *event) {
+    reply->finish = event->finish;
+    reply->stop = event->stop != NULL ? text_copy(event->stop) : NULL;
+    reply->prompt_tokens = event->prompt_tokens;
+    reply->reused_tokens = event->reused_tokens;
+    reply->reply_tokens = event->reply_tokens;
+    reply->prompt_ms = event->prompt_ms;
+    reply->reply_ms = event->reply_ms;
+}
+
+/* Events until the end, an error, or a sink that has enough. */
+static int read_events(struct talk *talk, FILE *text, talk_sink sink, void *user, struct reply *reply,
+                       wane_error *error) {
+    bool go_on = true;
+    for (;;) {
+        wane_event event;
+        if (!go_on) wane_session_interrupt(talk->session);
+        int result = wane_session_next(talk->session, &event, error);
+        if (result != WANE_OK) return result;
+        if (event.text_size > 0) fwrite(event.text, 1, event.text_size, text);
+        if (event.kind == WANE_EVENT_TEXT && event.token >= 0) add_token(&reply->tokens, event.token);
+        if (event.kind == WANE_EVENT_END) take_end(reply, &event);
+        go_on = sink(user, &event) && go_on;
+        if (event.kind == WANE_EVENT_END) return WANE_OK;
+    }
+}
+
+int talk_answer(struct talk *talk, talk_sink sink, void *user, struct reply *reply, wane_error *error) {
+    *reply = (struct reply){0};
+    FILE *text = open_memstream(&reply->text, &reply->size);
+    if (text == NULL) {
+        *error = (wane_error){.code = WANE_ENOMEM, .text = "no memory for the reply"};
+        return WANE_ENOMEM;
+    }
+    wane_tokens prompt = {0};
+    wane_generation generation;
+    generation_from(talk->settings, &generation);
+    int result = wane_chat_tokenize(talk->model, talk->messages, talk->count, &prompt, error);
+    interrupt_target(talk->session);
+    if (result == WANE_OK && interrupt_seen()) {
+        *error = (wane_error){.code = WANE_ECANCELLED};
+        result = WANE_ECANCELLED;
+    }
+    if (result == WANE_OK)
+        result = wane_session_start(talk->session, prompt.id, prompt.count, &generation, error);
+    if (result == WANE_OK) result = read_events(talk, text, sink, user, reply, error);
+    interrupt_target(NULL);
+    wane_tokens_free(&prompt);
+    fclose(text);
+    return result;
+}
+
+void reply_free(struct reply *reply) {
+    free(reply->text);
+    free(reply->stop);
+    free(reply->tokens.id);
+    *reply = (struct reply){0};
+}
+
+const char *finish_name(wane_finish finish) {
+    switch (finish) {
+    case WANE_FINISH_NONE: return "interrupted";
+    case WANE_FINISH_END: return "end";
+    case WANE_FINISH_STOP: return "stop";
+    case WANE_FINISH_LENGTH: return "length";
+    case WANE_FINISH_CONTEXT: return "context";
+    }
+    return "?";
+}
+
+double reply_speed(const struct reply *reply) {
+    return reply->reply_tokens > 1 && reply->reply_ms > 0 ? 1e3 * (reply->reply_tokens - 1) / reply->reply_ms
+                                                          : 0;
+}
+
+void reply_say_stats(const struct reply *reply) {
+    cli_say("%d prompt tokens (%d kept) in %.0f ms; %d tokens in %.0f ms, %.1f tokens/s",
+            reply->prompt_tokens, reply->reused_tokens, reply->prompt_ms, reply->reply_tokens,
+            reply->reply_ms, reply_speed(reply));
+}

@@ -1,0 +1,3 @@
+"$WANE" version
+"$WANE" --version
+"$WANE" version --json
