@@ -26,23 +26,13 @@ void wane_model_options_init(wane_model_options *options) {
     };
 }
 
+/* Ranges are the engine's to check: it knows what it can do. */
 static int check_options(const wane_model_options *o, wane_error *error) {
     if (o == NULL || o->size != sizeof *o)
         return wane__fail(error, WANE_EINVAL,
                           "The model options were not set up by wane_model_options_init.");
     if (o->path == NULL || o->path[0] == '\0')
         return wane__fail(error, WANE_EINVAL, "No model file was named.");
-    if (o->sequences < 1 || o->sequences > 64)
-        return wane__fail(error, WANE_EINVAL, "sequences is %d; it must be 1 to 64.", o->sequences);
-    if (o->batch < 32 || o->batch > 4096)
-        return wane__fail(error, WANE_EINVAL, "batch is %d; it must be 32 to 4096 tokens.", o->batch);
-    if (o->context < 0 || (o->context > 0 && o->context < 16) || o->context > 4 * 1024 * 1024)
-        return wane__fail(error, WANE_EINVAL,
-                          "context is %d; it must be 0 (the model's own) or 16 to 4194304 tokens.",
-                          o->context);
-    if (o->threads < 0 || o->threads > 512 || o->batch_threads < 0 || o->batch_threads > 512)
-        return wane__fail(error, WANE_EINVAL, "threads is %d and batch_threads %d; both must be 0 to 512.",
-                          o->threads, o->batch_threads);
     return WANE_OK;
 }
 

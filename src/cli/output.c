@@ -168,8 +168,9 @@ json_t *json_text(const char *text, size_t size) {
         used += good;
         at += good;
         if (at == size) break;
-        memcpy(clean + used, "\xEF\xBF\xBD", 3);
-        used += 3;
+        static const char replacement[] = {'\xEF', '\xBF', '\xBD'}; /* U+FFFD */
+        memcpy(clean + used, replacement, sizeof replacement);
+        used += sizeof replacement;
         at++;
     }
     json_t *value = json_stringn_nocheck(clean, used);

@@ -30,6 +30,8 @@ void *wane__alloc(size_t size) {
 
 void *wane__alloc_zero(size_t count, size_t size) {
     check_step();
+    if (size != 0 && count > SIZE_MAX / size)
+        return NULL; /* calloc says so too, but sanitizers end the process */
     return calloc(count ? count : 1, size ? size : 1);
 }
 

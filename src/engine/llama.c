@@ -45,7 +45,7 @@ static int in_range(const char *name, int value, int low, int high, wane_error *
 }
 
 static int check_kv(const wane_model_options *o, wane_error *error) {
-    enum ggml_type k, v;
+    enum ggml_type k = GGML_TYPE_F16, v = GGML_TYPE_F16;
     const char *wrong = !kv_type(o->kv_type_k, &k)   ? o->kv_type_k
                         : !kv_type(o->kv_type_v, &v) ? o->kv_type_v
                                                      : NULL;
@@ -210,7 +210,7 @@ static int fill_facts(struct wane__llama *e, const wane_model_options *o, wane_e
     f->eos = llama_vocab_eos(e->vocab);
     f->eot = llama_vocab_eot(e->vocab);
     f->sequences = o->sequences;
-    f->threads = o->threads > 0 ? o->threads : wane__llama_cores();
+    f->threads = o->threads > 0 ? o->threads : wane__os_cores();
     f->context = o->context;
     if (f->context == 0)
         f->context = f->trained_context > 0 && f->trained_context < 4096 ? f->trained_context : 4096;

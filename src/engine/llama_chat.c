@@ -25,11 +25,11 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/os.h"
 #include "engine/template.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* Decimal digits survive what templates do to text: trim, change of case, JSON quoting. 2^-83 to guess. */
 #define SEAM_DIGITS 25
@@ -100,13 +100,8 @@ void wane__llama_template_close(struct wane__llama *e) {
 
 static int draw_digits(char *digits, wane_error *error) {
     unsigned char bytes[SEAM_DIGITS];
-    for (size_t have = 0; have < SEAM_DIGITS;) {
-        ssize_t n = getrandom(bytes + have, SEAM_DIGITS - have, 0);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            return wane__fail(error, WANE_EIO, "The system gave no random numbers: %s.", strerror(errno));
-        have += (size_t)n;
-    }
+    if (!wane__os_random(bytes, sizeof bytes))
+        return wane__fail(error, WANE_EIO, "The system gave no random numbers: %s.", strerror(errno));
     for (size_t i = 0; i < SEAM_DIGITS; i++) digits[i] = (char)('0' + bytes[i] % 10);
     return WANE_OK;
 }

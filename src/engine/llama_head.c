@@ -125,8 +125,11 @@ static bool rows_equal(struct wane__llama *e, int row) {
     for (int64_t i = 0; i < vocab; i += step) {
         int32_t id = (int32_t)i;
         float exact;
+        uint32_t exact_bits, dense_bits; /* bit for bit: 0 and -0 are two results, NaN equals itself */
         if (wane__llama_rescore(&e->base, hidden, &id, 1, &exact) != WANE_OK) return false;
-        if (memcmp(&exact, &dense[i], sizeof exact) != 0) return false;
+        memcpy(&exact_bits, &exact, sizeof exact_bits);
+        memcpy(&dense_bits, &dense[i], sizeof dense_bits);
+        if (exact_bits != dense_bits) return false;
     }
     return true;
 }

@@ -1,6 +1,6 @@
 /*
- * llama_setup.c - what belongs to the process and not to one model: the engine's plug-ins, its log, the
- * count of cores; and a look at a model file before the engine sees it.
+ * llama_setup.c - what belongs to the process and not to one model: the engine's plug-ins and its log; and a
+ * look at a model file before the engine sees it.
  *
  * libllama has ONE log callback and ONE list of backends a process, so this file is the only place in
  * wane with state outside an object: two guards, the version text, and a thread's pointer to whoever listens
@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,56 +212,4 @@ int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error)
     int rc = check_open(fd, path, bytes, error);
     close(fd);
     return rc;
-}
-
-/* -------------------------------------------------------------------- cores */
-
-/* Is `cpu` the first of its siblings that we may run on? Two threads of one core share its arithmetic. */
-static bool first_sibling(int cpu, const cpu_set_t *mine) {
-    char path[96], text[256];
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
-    FILE *f = fopen(path, "re");
-    if (f == NULL) return true; /* nothing known: count it */
-    bool read = fgets(text, sizeof text, f) != NULL;
-    fclose(f);
-    if (!read) return true;
-    for (char *c = text; *c >= '0' && *c <= '9';) { /* "0-1" or "0,8" */
-        long low = strtol(c, &c, 10), high = low;
-        if (*c == '-') high = strtol(c + 1, &c, 10);
-        for (long i = low; i <= high && i < cpu; i++) {
-            if (i >= 0 && i < CPU_SETSIZE && CPU_ISSET((size_t)i, mine)) return false;
-        }
-        if (*c == ',') c++;
-    }
-    return true;
-}
-
-/* Whole CPUs that the control group's quota is worth, rounded up; 0: no quota. */
-static int quota(void) {
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-    long long share = 0, period = 0;
-    if (f != NULL) {
-        if (fscanf(f, "%lld %lld", &share, &period) != 2) share = 0;
-        fclose(f);
-    }
-    if (share <= 0 || period <= 0) return 0;
-    long long cpus = (share + period - 1) / period;
-    return cpus > CPU_SETSIZE ? CPU_SETSIZE : (int)cpus;
-}
-
-int wane__llama_cores(void) {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    int cores = 0;
-    if (sched_getaffinity(0, sizeof mine, &mine) == 0) {
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-            if (CPU_ISSET((size_t)cpu, &mine) && first_sibling(cpu, &mine)) cores++;
-        }
-    } else {
-        long online = sysconf(_SC_NPROCESSORS_ONLN); /* more CPUs than the set can name */
-        cores = online > 0 && online < 4096 ? (int)online : 1;
-    }
-    int limit = quota();
-    if (limit > 0 && cores > limit) cores = limit;
-    return cores > 0 ? cores : 1;
 }

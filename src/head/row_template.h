@@ -20,7 +20,7 @@ TARGET static inline void NAME(max_into)(v8f *m, v8i *bad, const float *from) {
     memcpy(&x, from, sizeof x);
     v8i larger = x > *m;
     *m = (v8f)(((v8i)x & larger) | ((v8i)*m & ~larger));
-    *bad |= x != x;
+    *bad |= x != x; /* NOLINT(misc-redundant-expression): true for NaN, and only for it */
 }
 
 TARGET static inline float NAME(run_max)(const float *x, int count, v8i *bad) {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define WANE__EXP_LOW   -700.0
+#define WANE__EXP_LOW   (-700.0)
 #define WANE__EXP_MAGIC 0x1.8p52
 #define WANE__EXP_LOG2E 0x1.71547652b82fep0
 /* ln 2 in two parts: n times the first is exact. */

@@ -16,6 +16,7 @@
  */
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/os.h"
 #include "core/rng.h"
 #include "sample/exp.h"
 #include "sample/named.h"
@@ -23,7 +24,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum { FIRST_ROUND = 64, LAST_ROUND = 4096 };
 
@@ -76,7 +76,7 @@ static int make_room(struct wane__sampler *sampler, int count, wane_error *error
 
 static int draw_seed(wane_sampling *settings, wane_error *error) {
     if (settings->seeded) return WANE_OK;
-    if (getentropy(&settings->seed, sizeof settings->seed) != 0)
+    if (!wane__os_random(&settings->seed, sizeof settings->seed))
         return wane__fail(error, WANE_EIO, "The system gave no random seed; give one in the request.");
     return WANE_OK;
 }

@@ -8,10 +8,10 @@
 
 #include "core/clock.h"
 #include "core/memory.h"
+#include "core/os.h"
 #include "server/route.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +41,7 @@ bool wane__http_is_gone(const struct wane__exchange *exchange) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     if (info == NULL) return true;
-    struct pollfd poller = {.fd = info->connect_fd, .events = POLLRDHUP};
-    return poll(&poller, 1, 0) > 0 && (poller.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
+    return wane__os_peer_gone(info->connect_fd);
 }
 
 /* ----------------------------------------------------------------- replies */

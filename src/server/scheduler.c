@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/os.h"
 
 #include <limits.h>
 #include <math.h>
@@ -16,21 +17,6 @@
 #include <string.h>
 
 #define STUCK_SECONDS 60.0
-
-/* ---------------------------------------------------------------------- time */
-
-void wane__cond_init(pthread_cond_t *cond) {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-struct timespec wane__until(double seconds) {
-    double whole = floor(seconds);
-    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
-}
 
 /* ------------------------------------------------------------- making, freeing */
 
@@ -90,8 +76,8 @@ static wane_scheduler *scheduler_alloc(wane_model *model, const wane_scheduler_o
     for (int i = 0; i < s->slot_count; i++) s->slot[i].seq = i;
     wane__log_init(&s->log, options->log, options->log_user);
     pthread_mutex_init(&s->lock, NULL);
-    wane__cond_init(&s->work);
-    wane__cond_init(&s->idle);
+    wane__os_cond_init(&s->work);
+    wane__os_cond_init(&s->idle);
     s->items = wane__alloc_zero((size_t)s->engine->batch, sizeof *s->items);
     if (s->items != NULL) return s;
     scheduler_release(s);
@@ -103,7 +89,7 @@ static int start_thread(wane_scheduler *s) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&s->thread, NULL, wane__scheduler_run, s);
+    int rc = wane__os_thread_start(&s->thread, wane__scheduler_run, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc;
 }
@@ -313,8 +299,7 @@ void wane_scheduler_stop(wane_scheduler *s, uint32_t grace_ms) {
     poke(s);
     while (!s->gone) {
         if (wane__now() < s->cutoff) {
-            struct timespec until = wane__until(s->cutoff);
-            pthread_cond_timedwait(&s->idle, &s->lock, &until);
+            wane__os_cond_wait(&s->idle, &s->lock, s->cutoff);
         } else {
             interrupt_call(s);
             poke(s);

@@ -18,8 +18,6 @@
 #include "model.h"
 #include "server/ticket.h"
 
-#include <time.h>
-
 #define WANE__MAX_SLOTS 64
 
 /* One sequence of the engine. Its tokens are the running reply's context, or the cache when it is free. */
@@ -74,10 +72,6 @@ struct wane_scheduler {
     uint64_t calls, stamp;
     wane_scheduler_state tally; /* counted since the last settle */
 };
-
-/* Condition variables of this library run on the monotonic clock. */
-void wane__cond_init(pthread_cond_t *cond);
-struct timespec wane__until(double seconds);
 
 /* From a ticket's reader: give up; or, room was made in a full inbox. */
 void wane__scheduler_cancel(struct wane_scheduler *scheduler, wane_ticket *ticket);

@@ -62,8 +62,7 @@ static void wait_for_work(wane_scheduler *s) {
         if (isinf(until)) {
             pthread_cond_wait(&s->work, &s->lock);
         } else {
-            struct timespec at = wane__until(until);
-            pthread_cond_timedwait(&s->work, &s->lock, &at);
+            wane__os_cond_wait(&s->work, &s->lock, until);
         }
     }
     s->poked = false;

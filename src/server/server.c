@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/os.h"
 #include "model.h"
 #include "server/http.h"
 
@@ -81,7 +82,7 @@ static int fail_to_listen(const char *host, int port, wane_error *error) {
 
 static int bind_to(const struct addrinfo *address, int *listener) {
     int on = 1;
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = wane__os_socket(address->ai_family);
     if (fd < 0) return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, 128) != 0) {
@@ -95,12 +96,15 @@ static int bind_to(const struct addrinfo *address, int *listener) {
 }
 
 static int port_of(int listener) {
-    struct sockaddr_storage address;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } address;
     socklen_t size = sizeof address;
-    if (getsockname(listener, (struct sockaddr *)&address, &size) != 0) return 0;
-    if (address.ss_family == AF_INET)
-        return ntohs(((const struct sockaddr_in *)(const void *)&address)->sin_port);
-    return ntohs(((const struct sockaddr_in6 *)(const void *)&address)->sin6_port);
+    memset(&address, 0, sizeof address);
+    if (getsockname(listener, &address.any, &size) != 0) return 0;
+    return ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
 }
 
 static int open_listener(const wane_server_options *options, int *listener, wane_error *error) {

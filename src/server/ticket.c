@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/os.h"
 #include "server/scheduler_internal.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__engine *engi
     atomic_init(&t->cancelled, false);
     atomic_init(&t->over, false);
     pthread_mutex_init(&t->lock, NULL);
-    wane__cond_init(&t->changed);
+    wane__os_cond_init(&t->changed);
     *ticket = t;
     return WANE_OK;
 }
@@ -155,9 +156,9 @@ static int give_event(wane_ticket *t, wane_event *event, bool *ended) {
 
 /* Under the lock: wait for an event or the end; false when the time is up. */
 static bool wait_for_event(wane_ticket *t, uint32_t timeout_ms) {
-    struct timespec until = wane__until(wane__now() + 1e-3 * timeout_ms);
+    double until = wane__now() + 1e-3 * timeout_ms;
     while (t->inbox_events == 0 && !atomic_load_explicit(&t->over, memory_order_relaxed)) {
-        if (pthread_cond_timedwait(&t->changed, &t->lock, &until) != ETIMEDOUT) continue;
+        if (wane__os_cond_wait(&t->changed, &t->lock, until) != ETIMEDOUT) continue;
         return t->inbox_events > 0 || atomic_load_explicit(&t->over, memory_order_relaxed);
     }
     return true;
