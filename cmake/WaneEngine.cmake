@@ -11,7 +11,7 @@ if(WANE_ENGINE_DIR)
   foreach(name llama ggml ggml-base)
     file(GLOB found
       "${WANE_ENGINE_LIB_DIR}/lib${name}.so" "${WANE_ENGINE_LIB_DIR}/lib${name}.v*.so"
-      "${WANE_ENGINE_LIB_DIR}/lib${name}.dylib" "${WANE_ENGINE_LIB_DIR}/lib${name}.v*.dylib")
+      "${WANE_ENGINE_LIB_DIR}/lib${name}.dylib" "${WANE_ENGINE_LIB_DIR}/lib${name}.*.dylib")
     if(NOT found)
       message(FATAL_ERROR "No lib${name} in ${WANE_ENGINE_LIB_DIR}: run scripts/engine, or set WANE_ENGINE_DIR to its output.")
     endif()

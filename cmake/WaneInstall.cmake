@@ -1,5 +1,12 @@
 # `cmake --install`: libraries, header, pkg-config file, program, manual page, completion, and the engine's
 # libraries in a folder of their own, so that what was installed does not need the build tree.
+# Relative to the pkg-config file itself, so that an installation may be made, or moved, anywhere.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(WANE_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  string(REGEX REPLACE "[^/]+" ".." WANE_PC_UP "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  set(WANE_PC_PREFIX "\${pcfiledir}/${WANE_PC_UP}")
+endif()
 configure_file(cmake/wane.pc.in "${CMAKE_BINARY_DIR}/wane.pc" @ONLY)
 install(TARGETS wane_shared wane_static
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -5,10 +5,10 @@
  * list of models: the helper has it, with sizes and digests, and says how large a model is before it fetches.
  */
 #include "cli.h"
+#include "os.h"
 #include "text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -32,18 +32,6 @@ static bool is_file(const char *path) {
     return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
-/* Folder of this program, from the system where it tells; NULL otherwise. */
-static char *program_folder(void) {
-    char path[4096];
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (size <= 0) return NULL;
-    path[size] = '\0';
-    char *slash = strrchr(path, '/');
-    if (slash == NULL) return NULL;
-    *slash = '\0';
-    return text_copy(path);
-}
-
 /* WANE_LIBEXEC, beside the program as installed, the folder of the installation, the source tree; NULL: nowhere. */
 static char *find_helper(void) {
     const char *named = getenv("WANE_LIBEXEC");
@@ -53,7 +41,7 @@ static char *find_helper(void) {
         free(path);
         return NULL; /* said outright: nothing else is tried */
     }
-    char *folder = program_folder();
+    char *folder = os_program_folder();
     char *tries[] = {folder != NULL ? text_format("%s/../libexec/wane/model", folder) : text_copy(""),
                      text_copy(WANE_LIBEXEC_DIR "/model"), text_copy(WANE_SCRIPT_DIR "/model")};
     free(folder);
@@ -109,8 +97,7 @@ int model_helper(const char *const *arguments, char **output) {
     sigemptyset(&none); /* `serve` blocks Ctrl-C for itself */
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-    if (output != NULL && pipe2(ends, O_CLOEXEC) == 0)
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    if (output != NULL && os_pipe(ends)) posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     out_flush();
     setenv("WANE_MODEL_COMMAND", "wane model", 1); /* how the helper calls itself in its sentences */
     pid_t child;

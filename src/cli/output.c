@@ -30,7 +30,8 @@ void cli_start(void) {
     signal(SIGPIPE, SIG_IGN);
     /* Line editing needs to know that bytes above 127 are UTF-8; numbers keep their point. */
     const char *set = setlocale(LC_CTYPE, "");
-    if (set == NULL || strcmp(set, "C") == 0 || strcmp(set, "POSIX") == 0) setlocale(LC_CTYPE, "C.UTF-8");
+    if (set != NULL && strcmp(set, "C") != 0 && strcmp(set, "POSIX") != 0) return;
+    if (setlocale(LC_CTYPE, "C.UTF-8") == NULL) setlocale(LC_CTYPE, "UTF-8"); /* as macOS calls it */
 }
 
 static bool note(bool good) {

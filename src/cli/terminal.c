@@ -47,7 +47,7 @@ void progress_show(const char *what, double share) {
     if (share < 0) {
         fprintf(stderr, "\r\033[K%s", what);
     } else {
-        int done = (int)((share > 1 ? 1 : share) * WIDTH);
+        int done = (int)((share > 1 ? 1 : share) * (double)WIDTH);
         fprintf(stderr, "\r\033[K%s [%.*s%.*s] %3.0f %%", what, done, "##############################",
                 WIDTH - done, "..............................", 100 * (share > 1 ? 1 : share));
     }

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/os.h"
 
 #include <stdio.h>
 #include <stdlib.h>

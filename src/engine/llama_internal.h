@@ -124,8 +124,6 @@ void wane__llama_words_leave(struct wane__llama_words *words);
 int wane__llama_backends(const char *folder, struct wane__log *log, wane_error *error);
 /* Is this a file that can be handed to the engine? Says in words why not. */
 int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error);
-/* Physical cores that this process may use: affinity and cgroup quota counted in; at least 1. */
-int wane__llama_cores(void);
 
 /* ----------------------------------------------------------- llama_decode.c */
 

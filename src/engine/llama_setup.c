@@ -143,7 +143,7 @@ static int load_backends(const char *given, struct wane__log *log, wane_error *e
     char beside[4096] = "", below[4096] = "";
     beside_engine(beside, sizeof beside, "");
     beside_engine(below, sizeof below, "/wane");
-    const char *places[] = {given, getenv("WANE_BACKENDS"), compiled, beside, below};
+    const char *places[] = {given, getenv("WANE_BACKENDS"), beside, below, compiled};
     for (size_t i = 0; i < sizeof places / sizeof *places && !cpu_is_there(); i++) {
         if (!holds_plugins(places[i])) continue;
         wane__log(log, WANE_LOG_DEBUG, "engine plug-ins: %s", places[i]);

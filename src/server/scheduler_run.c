@@ -12,6 +12,7 @@
 #include "server/scheduler_internal.h"
 
 #include "core/clock.h"
+#include "core/os.h"
 
 #include <math.h>
 #include <stdio.h>

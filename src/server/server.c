@@ -183,8 +183,9 @@ static int start_http(struct wane_server *server, const wane_server_options *opt
         MHD_start_daemon(flags, 0, NULL, NULL, wane__http_access, server, MHD_OPTION_EXTERNAL_LOGGER, log_mhd,
                          server, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
                          (unsigned)options->max_connections + SPARE_CONNECTIONS,
-                         MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                         (size_t)64 << 10, MHD_OPTION_NOTIFY_CONNECTION, wane__http_connection, server,
+                         MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_THREAD_STACK_SIZE,
+                         wane__os_thread_stack(), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)64 << 10,
+                         MHD_OPTION_NOTIFY_CONNECTION, wane__http_connection, server,
                          MHD_OPTION_NOTIFY_COMPLETED, wane__http_completed, server, MHD_OPTION_END);
     if (server->daemon == NULL) return wane__fail(error, WANE_EIO, "cannot start the HTTP threads");
     return WANE_OK;

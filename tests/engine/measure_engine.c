@@ -63,7 +63,7 @@ static double stretch(struct fixture *f, const struct variant *v) {
         struct wane__item item = {.token = 500 + 3 * i, .pos = f->llama->length[0], .seq = 0, .wanted = true};
         if (f->engine->ops->decode(f->engine, &item, 1, &error) != WANE_OK) abort();
     }
-    return (wane__now() - start) * 1e3 / STEPS;
+    return (wane__now() - start) * 1e3 / (double)STEPS;
 }
 
 int main(int count, char **words) {
@@ -88,7 +88,7 @@ int main(int count, char **words) {
         double ms = 0;
         for (int v = 0; v < VARIANTS; v++) times[v][r] = stretch(&f, &variants[v]);
         f.engine->ops->reference_run(reference, &prompt, STEPS, out, &ms, &error);
-        reference_ms[r] = ms / STEPS;
+        reference_ms[r] = ms / (double)STEPS;
     }
     printf("%s, %d threads, %d rounds of %d tokens: ms a token, median (and quickest)\n",
            f.engine->facts.name, f.engine->facts.threads, rounds, STEPS);

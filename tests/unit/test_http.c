@@ -24,6 +24,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+/* A server that has gone is an error to report, not a signal: macOS wants that said once a socket. */
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0
+#endif
+
 struct rig {
     struct wane__log log;
     wane_model *model;
@@ -80,6 +85,9 @@ static int dial(const struct rig *rig) {
     struct timeval patience = {.tv_sec = 20};
     assert_true(fd >= 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+#ifdef SO_NOSIGPIPE
+    setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &(int){1}, sizeof(int));
+#endif
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     return fd;
 }

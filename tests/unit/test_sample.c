@@ -195,7 +195,7 @@ static void check_chi_square(const wane_sampling *s, const float *row, int vocab
     int bins = 0, inside = 0;
     for (int i = 0; i < r.count; i++) mass += reference_weight(&r, i, scale);
     for (int i = 0; i < r.count; i++) {
-        double expected = (double)(reference_weight(&r, i, scale) / mass) * DRAWS;
+        double expected = (double)(reference_weight(&r, i, scale) / mass) * (double)DRAWS;
         inside += seen[r.list[i].token];
         if (expected < 10) { /* too few for the statistic: one common bin */
             rest += expected;

@@ -6,7 +6,11 @@
 
 #include "core/rng.h"
 
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#else
 #include <malloc.h>
+#endif
 #include <pthread.h>
 
 static int32_t ten_tokens[] = {'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 257};
@@ -444,7 +448,13 @@ static void storm(const struct rig *rig, struct stormer *all, uint64_t round) {
 }
 
 static size_t memory_in_use(void) {
+#ifdef __APPLE__
+    malloc_statistics_t all;
+    malloc_zone_statistics(NULL, &all);
+    return all.size_in_use;
+#else
     return mallinfo2().uordblks;
+#endif
 }
 
 /* 5,000 requests in two halves: everything adds up, and the second half needs no more memory than the first. */
