@@ -14,9 +14,8 @@
 static const char prompt_text[] =
     "What is the capital of France? Answer with one word please, and then tell a short "
     "story about it.";
-static const char other_text[] =
-    "Tell me about tides and waves, the moon and the sun, and why boats float on top of "
-    "the water instead of sinking to the ground.";
+/* Long, so that with the prompt it fills more than 512 cells: from there on the engine cuts attention in pieces. */
+enum { OTHER_REPEATS = 4, MOST_TOKENS = 512 };
 
 struct trial {
     struct wane__engine *engine;
@@ -33,7 +32,7 @@ static void chat_tokens(struct wane__engine *engine, const char *text, wane_toke
 
 /* Decode tokens from … to - 1 of a text as sequence `seq`; the last one's row is wanted. */
 static void part(const struct trial *t, const wane_tokens *text, size_t from, size_t to, int seq) {
-    struct wane__item items[512];
+    struct wane__item items[MOST_TOKENS];
     wane_error error = {0};
     for (size_t i = from; i < to; i++)
         items[i - from] = (struct wane__item){text->id[i], (int32_t)i, seq, i + 1 == to};
@@ -89,6 +88,10 @@ static void run(const struct trial *t) {
     for (int seq = 0; seq < 3; seq++) part(t, &t->other, 0, t->other.count, seq);
     part(t, &t->prompt, 0, n, 3);
     show(t, "behind three others", 0);
+    for (int seq = 0; seq < 3; seq++) part(t, &t->other, 0, t->other.count, seq);
+    part(t, &t->prompt, 0, n - 1, 3);
+    part(t, &t->prompt, n - 1, n, 3);
+    show(t, "behind three others, last token alone", 0);
     part(t, &t->other, 0, t->other.count, 0);
     t->engine->ops->truncate(t->engine, 0, 0);
     part(t, &t->prompt, 0, n - 4, 0);
@@ -115,7 +118,11 @@ int main(int count, char **arguments) {
     struct trial t = {.engine = f.engine};
     t.fresh = wane__alloc((size_t)f.engine->facts.vocab_size * sizeof *t.fresh);
     chat_tokens(f.engine, prompt_text, &t.prompt);
-    chat_tokens(f.engine, other_text, &t.other);
+    struct wane__buf other = {0};
+    for (int i = 0; i < OTHER_REPEATS; i++) wane__buf_text(&other, long_text);
+    chat_tokens(f.engine, other.data, &t.other);
+    wane__buf_free(&other);
+    if (t.other.count > MOST_TOKENS) t.other.count = MOST_TOKENS;
     if (failures == 0) run(&t);
     wane_tokens_free(&t.prompt);
     wane_tokens_free(&t.other);
