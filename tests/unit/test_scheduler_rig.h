@@ -43,6 +43,13 @@ struct outcome {
     wane_error error;
 };
 
+/* How much longer than on a machine of one's own something may take (WANE_TEST_SLOW). */
+static inline double slack(void) {
+    const char *text = getenv("WANE_TEST_SLOW");
+    double value = text != NULL ? strtod(text, NULL) : 1;
+    return value > 1 ? value : 1;
+}
+
 static inline wane_scheduler_options quick_options(void) {
     wane_scheduler_options options;
     wane_scheduler_options_init(&options);
