@@ -63,14 +63,25 @@ struct wane__engine_ops {
     int (*decode)(struct wane__engine *engine, const struct wane__item *items, int count, wane_error *error);
     /* V logits of a row; writable scratch. NULL if the dense head did not run for it. */
     float *(*logits)(struct wane__engine *engine, int row);
-    /* d floats of a row as they entered the head; NULL unless a hook was set. */
+    /* d floats of a row as they entered the head; NULL unless a hook was set. Rows lie one behind the other. */
     const float *(*hidden)(struct wane__engine *engine, int row);
     /*
      * The very floats that the dense head gives for tokens `ids` of a hidden row. NULL or
      * WANE_EUNSUPPORTED where the engine cannot; facts.rescoring_exact says what the self-check saw.
+     * These five may be called from any thread, also several at once.
      */
     int (*rescore)(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
                    float *logits);
+    /*
+     * The same in two steps, for many calls on one row: `prepare` brings the row into the form that the
+     * head's product takes, in `rescore_size` bytes of the caller's, aligned to 64. Size 0: unsupported.
+     */
+    size_t (*rescore_size)(struct wane__engine *engine);
+    int (*rescore_prepare)(struct wane__engine *engine, const float *hidden, void *prepared);
+    int (*rescore_prepared)(struct wane__engine *engine, const void *prepared, const int32_t *ids, int count,
+                            float *logits);
+    /* Rows first … first + count - 1 of the head as floats, count × d. WANE_EUNSUPPORTED as above. */
+    int (*head_rows)(struct wane__engine *engine, int first, int count, float *out);
     void (*set_hook)(struct wane__engine *engine, wane__hidden_fn hook, void *user);
 
     /*

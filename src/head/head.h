@@ -27,6 +27,14 @@ struct wane__head_weights {
     int (*rows)(void *user, int first, int count, float *out);
     /* The dense head's very floats for chosen tokens of one hidden row. Thread-safe. */
     int (*rescore)(void *user, const float *hidden, const int32_t *ids, int count, float *logits);
+    /*
+     * The same in two steps, for many calls on one row: `prepare` once (it quantises the row) into memory of the
+     * caller's, `prepared_size` bytes aligned to 64; `rescore_prepared` as often as wanted and from any thread.
+     * 0 and NULL where there is only `rescore`, which prepares anew in every call.
+     */
+    size_t prepared_size;
+    int (*prepare)(void *user, const float *hidden, void *prepared);
+    int (*rescore_prepared)(void *user, const void *prepared, const int32_t *ids, int count, float *logits);
     void *user;
 };
 
@@ -73,7 +81,7 @@ int wane__head_dense(struct wane__head *head, int row, const float **logits);
 struct wane__head_counts {
     uint64_t rows, questions;
     uint64_t survivors1, survivors2, rescored; /* after level 1, after level 2, exactly computed */
-    uint64_t dense_many, dense_sum;            /* dense because too many survived; for a whole-vocabulary sum */
+    uint64_t dense_many, dense_sum; /* dense because too many survived; for a whole-vocabulary sum */
 };
 void wane__head_get_counts(const struct wane__head *head, struct wane__head_counts *counts);
 
