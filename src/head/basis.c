@@ -48,8 +48,7 @@ static void reduce(double *a, int n, double *diagonal, double *off, double *vect
         v[k] = size > 0 ? 1 / size : 0; /* β, with v not normalised */
         v[k + 1] -= alpha;
         if (!(size > 0)) continue;
-        for (int i = k + 1; i < n; i++)
-            p[i] = v[k] * dot(a + (size_t)i * (size_t)n + k + 1, v + k + 1, m);
+        for (int i = k + 1; i < n; i++) p[i] = v[k] * dot(a + (size_t)i * (size_t)n + k + 1, v + k + 1, m);
         add_scaled(p + k + 1, v + k + 1, -0.5 * v[k] * dot(p + k + 1, v + k + 1, m), m);
         for (int i = k + 1; i < n; i++) {
             double *to = a + (size_t)i * (size_t)n + k + 1;
@@ -186,7 +185,8 @@ static bool cholesky(double *a, int n) {
 
 static void transpose(double *to, const double *from, int n) {
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) to[(size_t)j * (size_t)n + (size_t)i] = from[(size_t)i * (size_t)n + (size_t)j];
+        for (int j = 0; j < n; j++)
+            to[(size_t)j * (size_t)n + (size_t)i] = from[(size_t)i * (size_t)n + (size_t)j];
 }
 
 /*
@@ -231,7 +231,8 @@ static void fill_maps(int d, const double *u, const double *values, const double
     }
 }
 
-bool wane__basis_balance(int d, const float *hidden, int64_t rows, const double *weights, float *t, float *p) {
+bool wane__basis_balance(int d, const float *hidden, int64_t rows, const double *weights, float *t,
+                         float *p) {
     size_t n = (size_t)d, square = n * n;
     double *block = wane__alloc((3 * square + 4 * n) * sizeof *block);
     if (block == NULL) return false;

@@ -35,6 +35,12 @@ struct wane__head_weights {
     size_t prepared_size;
     int (*prepare)(void *user, const float *hidden, void *prepared);
     int (*rescore_prepared)(void *user, const void *prepared, const int32_t *ids, int count, float *logits);
+    /*
+     * The hidden row as the dense head's products see it: rounded as the engine rounds it before them (Q8_0 and
+     * other types have products of 8 bits), as floats again. Bounds then hold for that very row. NULL: not
+     * known; bounds allow for a rounding to 8 bits in blocks of 256, which costs some survivors.
+     */
+    int (*seen)(void *user, const float *hidden, float *out);
     void *user;
 };
 

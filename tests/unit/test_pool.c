@@ -77,8 +77,7 @@ static void test_idle_sleeps(void **unused) {
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
     nanosleep(&nap, NULL);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-    double used =
-        (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+    double used = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
     assert_true(used < 0.02);
     wane__pool_free(pool);
 }
