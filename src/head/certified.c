@@ -21,10 +21,14 @@
 #include <string.h>
 
 enum {
-    FEW = 48,     /* rows that are computed exactly at once: level 2 would cost as much */
-    SHARED = 128, /* rows from which on the pool pays */
-    PIECE = 64,   /* rows in a part */
+    FEW = 48,           /* rows that are computed exactly at once: level 2 would cost as much */
+    FEW_SEEDS = 8,      /* computed without refining others */
+    SEEDS_REFINED = 12, /* for each one wanted */
+    TRIED = 1024,       /* survivors refined to see how many will be left */
+    SHARED = 128,       /* rows from which on the pool pays */
+    PIECE = 64,         /* rows in a part */
     DENSE_PIECE = 1024,
+    TOO_MANY = 1, /* a status: too many rows are left */
 };
 
 static struct wane__head_row *row_of(struct wane__source *source) {
@@ -68,10 +72,11 @@ static int compute(struct wane__head_row *row, int count) {
     for (int i = 0; i < count; i++) {
         int32_t id = head->list[i];
         float logit = head->values[i];
+        uint8_t *state = wane__state(row, id);
         if (logit != logit) return WANE_EENGINE;
-        row->query.estimate[id] = logit;
-        row->query.half[id] = 0;
-        row->query.state[id] = (uint8_t)((row->query.state[id] & WANE__LEFT_OUT) | WANE__KNOWN_EXACT);
+        *wane__estimate(row, id) = logit;
+        *wane__half(row, id) = 0;
+        *state = (uint8_t)((*state & WANE__LEFT_OUT) | WANE__KNOWN_EXACT);
         row->exact[row->exact_count++] = (struct wane__candidate){id, logit};
     }
     return WANE_OK;
@@ -84,8 +89,8 @@ int wane__head_make_dense(struct wane__head_row *row, uint64_t *counter) {
     for (int i = 0; i < vocab; i++) head->list[i] = i;
     int status = rescore_list(row, vocab, DENSE_PIECE);
     if (status != WANE_OK) return status;
-    memcpy(row->query.estimate, head->values, (size_t)vocab * sizeof *head->values);
-    wane__dense_source_init(&row->all, row->query.estimate, vocab);
+    memcpy(row->logits, head->values, (size_t)vocab * sizeof *head->values);
+    wane__dense_source_init(&row->all, row->logits, vocab);
     row->dense = true;
     if (counter != NULL) ++*counter;
     head->counts.rescored += (uint64_t)vocab;
@@ -113,10 +118,10 @@ static void refine_one(struct wane__head_row *row, int32_t id) {
         nibbles += group->dims / 2;
     }
     float half = query->sigmas * sqrtf(variance) + query->slack;
-    query->state[id] |= WANE__KNOWN_LEVEL2;
-    if (!(half < query->half[id])) return;
-    query->estimate[id] = estimate;
-    query->half[id] = half;
+    *wane__state(row, id) |= WANE__KNOWN_LEVEL2;
+    if (!(half < *wane__half(row, id))) return;
+    *wane__estimate(row, id) = estimate;
+    *wane__half(row, id) = half;
 }
 
 struct refining {
@@ -134,7 +139,7 @@ static void refine_part(void *user, int part) {
             const uint8_t *ahead = sketch->level2 + (size_t)list[i + 4] * sketch->shape.record_bytes;
             for (size_t at = 0; at < sketch->shape.record_bytes; at += 64) __builtin_prefetch(ahead + at);
         }
-        if (!(r->row->query.state[list[i]] & WANE__KNOWN_LEVEL2)) refine_one(r->row, list[i]);
+        if (!(*wane__state(r->row, list[i]) & WANE__KNOWN_LEVEL2)) refine_one(r->row, list[i]);
     }
 }
 
@@ -175,27 +180,28 @@ static float find_bar(struct wane__head_row *row, int count) {
     float *x = row->head->values;
     int n = 0;
     for (int i = 0; i < row->exact_count; i++)
-        if (!(row->query.state[row->exact[i].token] & WANE__LEFT_OUT)) x[n++] = row->exact[i].logit;
+        if (!(*wane__state(row, row->exact[i].token) & WANE__LEFT_OUT)) x[n++] = row->exact[i].logit;
     return nth_largest(x, n, count);
 }
 
 /* Rows of one block with an estimate of at least `least` that are not known yet, onto the list. */
 static int add_seeds(struct wane__head_row *row, int32_t block, float least, int have) {
-    const struct wane__scan_query *query = &row->query;
-    int32_t first = block * WANE__SKETCH_ROWS, vocab = row->source.vocab_size;
-    for (int32_t id = first; id < first + WANE__SKETCH_ROWS && id < vocab; id++)
-        if (query->estimate[id] >= least && query->state[id] < WANE__KNOWN_EXACT)
-            row->head->list[have++] = id;
+    const struct wane__scan_block *known = &row->query.known[block];
+    int32_t first = block * WANE__SKETCH_ROWS, left = row->source.vocab_size - first;
+    for (int r = 0; r < WANE__SKETCH_ROWS && r < left; r++)
+        if (known->estimate[r] >= least && known->state[r] < WANE__KNOWN_EXACT)
+            row->head->list[have++] = first + r;
     return have;
 }
 
 /*
- * About `count` rows with the best estimates. The count-th best of the blocks' best estimates is no better than
- * the count-th best estimate, so that the rows which reach it are at least as many, and rarely many more.
+ * About `count` rows with the best estimates, onto the list. The count-th best of the blocks' best estimates is
+ * no better than the count-th best estimate, so that the rows which reach it are at least as many, and rarely
+ * many more.
  */
 static int find_seeds(struct wane__head_row *row, int count) {
     struct wane__head *head = row->head;
-    int blocks = (int)head->sketch.shape.blocks, found = 0, have = 0;
+    int blocks = (int)head->sketch.shape.blocks, vocab = row->source.vocab_size, found = 0, have = 0;
     struct wane__dense_source best;
     if (count <= blocks / 4) {
         wane__dense_source_init(&best, row->query.block_estimate, blocks);
@@ -204,37 +210,40 @@ static int find_seeds(struct wane__head_row *row, int count) {
         for (int i = 0; i < found; i++) have = add_seeds(row, head->picked[i].token, least, have);
         return have;
     }
-    wane__dense_source_init(&best, row->query.estimate, row->source.vocab_size);
+    for (int32_t id = 0; id < vocab; id++) head->values[id] = *wane__estimate(row, id);
+    wane__dense_source_init(&best, head->values, vocab);
     best.source.best(&best.source, count, NULL, 0, head->picked, &found);
     for (int i = 0; i < found; i++)
-        if (row->query.state[head->picked[i].token] < WANE__KNOWN_EXACT)
+        if (*wane__state(row, head->picked[i].token) < WANE__KNOWN_EXACT)
             head->list[have++] = head->picked[i].token;
     return have;
 }
 
-/* Rows that may reach the bar, onto the list; stops beyond `most`. */
-static int find_survivors(struct wane__head_row *row, float bar, int most) {
+/* Rows that may reach the bar, onto the list. */
+static int find_survivors(struct wane__head_row *row, float bar) {
     const struct wane__scan_query *query = &row->query;
     int32_t vocab = row->source.vocab_size, *list = row->head->list;
     int have = 0;
-    for (size_t b = 0; b < row->head->sketch.shape.blocks && have <= most; b++) {
+    for (size_t b = 0; b < row->head->sketch.shape.blocks; b++) {
         if (!(query->block_upper[b] >= bar)) continue;
-        int32_t first = (int32_t)b * WANE__SKETCH_ROWS;
-        for (int32_t id = first; id < first + WANE__SKETCH_ROWS && id < vocab; id++)
-            if (query->estimate[id] + query->half[id] >= bar && query->state[id] < WANE__KNOWN_EXACT)
-                list[have++] = id;
+        const struct wane__scan_block *known = &query->known[b];
+        int32_t first = (int32_t)b * WANE__SKETCH_ROWS, left = vocab - first;
+        for (int r = 0; r < WANE__SKETCH_ROWS && r < left; r++) {
+            list[have] = first + r;
+            have += known->estimate[r] + known->half[r] >= bar && known->state[r] < WANE__KNOWN_EXACT;
+        }
     }
     return have;
 }
 
-/* Of the list, those that may still reach the bar. */
-static int filter(struct wane__head_row *row, int count, float bar) {
-    const struct wane__scan_query *query = &row->query;
+/* Of the list from `from` on, those that may still reach the bar; they move to the front. */
+static int filter(struct wane__head_row *row, int from, int to, float bar) {
     int32_t *list = row->head->list;
     int have = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = from; i < to; i++) {
         int32_t id = list[i];
-        if (query->estimate[id] + query->half[id] >= bar && query->state[id] < WANE__KNOWN_EXACT)
+        if (*wane__estimate(row, id) + *wane__half(row, id) >= bar &&
+            *wane__state(row, id) < WANE__KNOWN_EXACT)
             list[have++] = id;
     }
     return have;
@@ -242,35 +251,70 @@ static int filter(struct wane__head_row *row, int count, float bar) {
 
 /* --------------------------------------------------------------------------- best */
 
-/*
- * Many have survived level 1. Refine them; with the best of them computed the bar rises again; then the rest.
- * The list is in `picked` while other lists are made.
- */
-static int settle(struct wane__head_row *row, int survivors, int count, float *bar) {
+/* Bring the rows of the list with the `count` best estimates to its front; how many they are. */
+static int bring_forward(struct wane__head_row *row, int listed, int count) {
     struct wane__head *head = row->head;
-    const struct wane__scan_query *query = &row->query;
-    int status;
+    for (int i = 0; i < listed; i++) head->values[i] = *wane__estimate(row, head->list[i]);
+    float least = nth_largest(head->values, listed, count);
+    int first = 0;
+    for (int i = 0; i < listed; i++) {
+        int32_t id = head->list[i];
+        if (!(*wane__estimate(row, id) >= least)) continue;
+        head->list[i] = head->list[first];
+        head->list[first++] = id;
+    }
+    return first;
+}
+
+/*
+ * The first bar. For one token the best few estimates will do. For more, their errors would leave it far below
+ * where it belongs: so many more are refined, and the best of those computed.
+ */
+static int raise_bar(struct wane__head_row *row, int count, int skips, float *bar) {
+    int wanted = count + skips, seeds;
+    if (wanted < FEW_SEEDS) {
+        seeds = find_seeds(row, wanted + FEW_SEEDS);
+    } else {
+        int wide = SEEDS_REFINED * wanted;
+        seeds = find_seeds(row, wide < row->source.vocab_size ? wide : row->source.vocab_size);
+        wane__head_refine(row, seeds);
+        seeds = bring_forward(row, seeds, wanted);
+    }
+    int status = compute(row, seeds);
+    *bar = find_bar(row, count);
+    return status;
+}
+
+/*
+ * Many have survived level 1. Refine them, a first part to see whether it is worth while; with the best of them
+ * computed the bar rises again; then the rest.
+ */
+static int settle(struct wane__head_row *row, int survivors, int count, float bar) {
+    struct wane__head *head = row->head;
+    int most = row->source.vocab_size / 4;
+    if (survivors > most) {
+        int32_t stride = survivors / TRIED;
+        for (int i = 0; i < TRIED; i++) { /* spread over the vocabulary */
+            int32_t keep = head->list[i];
+            head->list[i] = head->list[i * stride];
+            head->list[i * stride] = keep;
+        }
+        wane__head_refine(row, TRIED);
+        int left = 0;
+        for (int i = 0; i < TRIED; i++)
+            left += *wane__estimate(row, head->list[i]) + *wane__half(row, head->list[i]) >= bar;
+        if ((int64_t)left * survivors / TRIED > most) return TOO_MANY;
+    }
     wane__head_refine(row, survivors);
-    survivors = filter(row, survivors, *bar);
+    survivors = filter(row, 0, survivors, bar);
     head->counts.survivors2 += (uint64_t)survivors;
     if (survivors > 2 * count + FEW) {
-        for (int i = 0; i < survivors; i++) head->values[i] = query->estimate[head->list[i]];
-        float least = nth_largest(head->values, survivors, count);
-        int first = 0, rest = 0;
-        for (int i = 0; i < survivors; i++) {
-            int32_t id = head->list[i];
-            if (query->estimate[id] >= least)
-                head->list[first++] = id;
-            else
-                head->picked[rest++].token = id;
-        }
-        status = compute(row, first);
+        int first = bring_forward(row, survivors, count);
+        int status = compute(row, first);
         if (status != WANE_OK) return status;
-        *bar = find_bar(row, count);
-        for (int i = 0; i < rest; i++) head->list[i] = head->picked[i].token;
-        survivors = filter(row, rest, *bar);
+        survivors = filter(row, first, survivors, find_bar(row, count));
     }
-    return compute(row, survivors);
+    return survivors > most ? TOO_MANY : compute(row, survivors);
 }
 
 static int answer(struct wane__head_row *row, int count, struct wane__candidate *out, int *found) {
@@ -279,7 +323,7 @@ static int answer(struct wane__head_row *row, int count, struct wane__candidate 
     int have = 0;
     for (int i = 0; i < row->exact_count; i++) {
         struct wane__candidate one = row->exact[i];
-        if (one.logit >= bar && !(row->query.state[one.token] & WANE__LEFT_OUT)) head->picked[have++] = one;
+        if (one.logit >= bar && !(*wane__state(row, one.token) & WANE__LEFT_OUT)) head->picked[have++] = one;
     }
     wane__sort_candidates(head->picked, have);
     *found = have < count ? have : count;
@@ -287,24 +331,17 @@ static int answer(struct wane__head_row *row, int count, struct wane__candidate 
     return WANE_OK;
 }
 
-/* WANE_EAGAIN of a kind: too many rows are left. */
-enum { TOO_MANY = 1 };
-
 static int best_certified(struct wane__head_row *row, int count, int skips, struct wane__candidate *out,
                           int *found) {
     struct wane__head *head = row->head;
-    int most = row->source.vocab_size / 4;
-    int64_t wanted = (int64_t)count + skips;
-    if (wanted > most) return TOO_MANY;
-    int seeds = find_seeds(row, (int)wanted + (wanted < 8 ? 7 : 0));
-    int status = compute(row, seeds);
+    float bar;
+    if ((int64_t)count + skips > row->source.vocab_size / 4) return TOO_MANY;
+    int status = raise_bar(row, count, skips, &bar);
     if (status != WANE_OK) return status;
-    float bar = find_bar(row, count);
-    int survivors = find_survivors(row, bar, most);
-    if (survivors > most) return TOO_MANY;
+    int survivors = find_survivors(row, bar);
     head->counts.survivors1 += (uint64_t)survivors;
     if (survivors > FEW) {
-        status = settle(row, survivors, count, &bar);
+        status = settle(row, survivors, count, bar);
     } else {
         head->counts.survivors2 += (uint64_t)survivors;
         status = compute(row, survivors);
@@ -320,9 +357,9 @@ static int head_best(struct wane__source *source, int count, const int32_t *skip
     if (status != WANE_OK || count <= 0) return status;
     row->head->counts.questions++;
     if (!row->dense) {
-        for (int i = 0; i < skips; i++) row->query.state[skip[i]] |= WANE__LEFT_OUT;
+        for (int i = 0; i < skips; i++) *wane__state(row, skip[i]) |= WANE__LEFT_OUT;
         status = best_certified(row, count, skips, out, found);
-        for (int i = 0; i < skips; i++) row->query.state[skip[i]] &= (uint8_t)~WANE__LEFT_OUT;
+        for (int i = 0; i < skips; i++) *wane__state(row, skip[i]) &= (uint8_t)~WANE__LEFT_OUT;
         if (status != TOO_MANY) return status;
         status = wane__head_make_dense(row, &row->head->counts.dense_many);
         if (status != WANE_OK) return status;
@@ -339,15 +376,15 @@ static int head_fetch(struct wane__source *source, const int32_t *tokens, int co
     int missing = 0;
     for (int i = 0; i < count; i++) {
         if (tokens[i] < 0 || tokens[i] >= source->vocab_size) return WANE_EINVAL;
-        uint8_t *state = &row->query.state[tokens[i]];
+        uint8_t *state = wane__state(row, tokens[i]);
         if (*state >= WANE__KNOWN_EXACT) continue; /* known, or listed a moment ago */
         *state |= WANE__LEFT_OUT;
         head->list[missing++] = tokens[i];
     }
     int status = compute(row, missing);
-    for (int i = 0; i < missing; i++) row->query.state[head->list[i]] &= (uint8_t)~WANE__LEFT_OUT;
+    for (int i = 0; i < missing; i++) *wane__state(row, head->list[i]) &= (uint8_t)~WANE__LEFT_OUT;
     if (status != WANE_OK) return status;
-    for (int i = 0; i < count; i++) logits[i] = row->query.estimate[tokens[i]];
+    for (int i = 0; i < count; i++) logits[i] = *wane__estimate(row, tokens[i]);
     return WANE_OK;
 }
 
@@ -467,7 +504,7 @@ int wane__head_dense(struct wane__head *head, int row, const float **logits) {
     if (row < 0 || row >= head->rows) return WANE_EINVAL;
     int status = head->row[row].status;
     if (status == WANE_OK) status = wane__head_make_dense(&head->row[row], NULL);
-    if (status == WANE_OK) *logits = head->row[row].query.estimate;
+    if (status == WANE_OK) *logits = head->row[row].logits;
     return status;
 }
 
@@ -491,14 +528,13 @@ static size_t lay_out(struct wane__head *head, char *base) {
     head->seen = carve(base, &at, rows * d * sizeof(float));
     head->mapped = carve(base, &at, rows * padded * sizeof(float));
     head->rotating = carve(base, &at, padded * sizeof(float));
-    head->list = carve(base, &at, all * sizeof(int32_t));
+    head->list = carve(base, &at, (all + 1) * sizeof(int32_t));
     head->values = carve(base, &at, all * sizeof(float));
     head->picked = carve(base, &at, all * sizeof(struct wane__candidate));
     for (size_t r = 0; r < rows && head->row != NULL; r++) {
         struct wane__head_row *row = &head->row[r];
-        row->query.estimate = carve(base, &at, all * sizeof(float));
-        row->query.half = carve(base, &at, all * sizeof(float));
-        row->query.state = carve(base, &at, all);
+        row->query.known = carve(base, &at, blocks * sizeof(struct wane__scan_block));
+        row->logits = carve(base, &at, all * sizeof(float));
         row->query.block_upper = carve(base, &at, blocks * sizeof(float));
         row->query.block_estimate = carve(base, &at, blocks * sizeof(float));
         row->tables = carve(base, &at, padded * 8);

@@ -28,7 +28,8 @@ struct wane__head_row {
     struct wane__candidate *exact; /* rows computed so far, in no order */
     int exact_count;
     int status; /* of the scan */
-    bool dense; /* estimate[] holds all logits, exactly */
+    bool dense; /* logits[] holds all of them, exactly */
+    float *logits;
     struct wane__dense_source all;
 };
 
@@ -55,6 +56,17 @@ void wane__query_constant(const struct wane__head *head, struct wane__head_row *
 /* Coordinates (destroyed) → tables, integers, errors. scratch: padded floats. */
 void wane__query_prepare(const struct wane__head *head, struct wane__head_row *row, float *mapped,
                          float *scratch);
+
+/* What is known of row `id` of the head. */
+static inline float *wane__estimate(const struct wane__head_row *row, int32_t id) {
+    return &row->query.known[id / WANE__SKETCH_ROWS].estimate[id % WANE__SKETCH_ROWS];
+}
+static inline float *wane__half(const struct wane__head_row *row, int32_t id) {
+    return &row->query.known[id / WANE__SKETCH_ROWS].half[id % WANE__SKETCH_ROWS];
+}
+static inline uint8_t *wane__state(const struct wane__head_row *row, int32_t id) {
+    return &row->query.known[id / WANE__SKETCH_ROWS].state[id % WANE__SKETCH_ROWS];
+}
 
 /* Refine head->list[0 … count - 1] by level 2. */
 void wane__head_refine(struct wane__head_row *row, int count);

@@ -28,15 +28,24 @@ struct wane__scan_group {
     float fine_step, fine_offset, fine_error_row, fine_error_query;
 };
 
-/* What the rows of the head are known to be; one of these for each hidden row. */
+/*
+ * What is known of 32 rows of the head: logit = estimate ± half. All in one place, so that writing it is one
+ * stream: the lines are rarely in the cache when a scan begins.
+ */
+struct wane__scan_block {
+    float estimate[WANE__SKETCH_ROWS], half[WANE__SKETCH_ROWS];
+    uint8_t state[WANE__SKETCH_ROWS]; /* a scan sets it to 0 */
+    uint8_t padding[32];
+};
+
+/* A hidden row, and what it makes of the head's rows. */
 struct wane__scan_query {
     struct wane__scan_group group[WANE__SKETCH_GROUPS];
     float constant; /* same for all rows */
     float sigmas, slack;
-    float *estimate, *half; /* padded to whole blocks: logit = estimate ± half */
-    uint8_t *state;         /* set to 0 */
-    float *block_upper;     /* largest estimate + half of 32 rows */
-    float *block_estimate;  /* largest estimate */
+    struct wane__scan_block *known;
+    float *block_upper;    /* largest estimate + half of 32 rows */
+    float *block_estimate; /* largest estimate */
 };
 
 struct wane__scan_kernels {

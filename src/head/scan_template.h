@@ -61,9 +61,10 @@ TARGET static void finish_block(const struct wane__sketch *sketch, const uint8_t
         upper[0] = upper[j] > upper[0] ? upper[j] : upper[0];
         most[0] = most[j] > most[0] ? most[j] : most[0];
     }
-    memcpy(query->estimate + index * WANE__SKETCH_ROWS, estimate, sizeof estimate);
-    memcpy(query->half + index * WANE__SKETCH_ROWS, half, sizeof half);
-    memset(query->state + index * WANE__SKETCH_ROWS, 0, WANE__SKETCH_ROWS);
+    struct wane__scan_block *known = &query->known[index];
+    memcpy(known->estimate, estimate, sizeof estimate);
+    memcpy(known->half, half, sizeof half);
+    memset(known->state, 0, sizeof known->state);
     query->block_upper[index] = upper[0];
     query->block_estimate[index] = most[0];
 }
@@ -75,6 +76,9 @@ TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, s
         const uint8_t *block = sketch->level1 + index * size;
         for (int q = 0; q < count; q++) {
             int32_t sums[WANE__SKETCH_GROUPS][WANE__SKETCH_ROWS] = {{0}};
+            if (index + 4 < to)
+                for (size_t at = 0; at < sizeof *queries[q].known; at += 64)
+                    __builtin_prefetch((const char *)&queries[q].known[index + 4] + at, 1);
             const uint8_t *columns = block + sketch->shape.meta_bytes;
             for (int g = 0; g < sketch->header.groups; g++) {
                 const struct wane__scan_group *group = &queries[q].group[g];
