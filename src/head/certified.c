@@ -292,15 +292,14 @@ static int raise_bar(struct wane__head_row *row, int count, int skips, float *ba
 static int settle(struct wane__head_row *row, int survivors, int count, float bar) {
     struct wane__head *head = row->head;
     int most = row->source.vocab_size / 4;
-    if (survivors > most) {
-        int32_t stride = survivors / TRIED;
+    if (survivors > most && survivors > 4 * TRIED) {
+        int stride = survivors / TRIED, left = 0;
         for (int i = 0; i < TRIED; i++) { /* spread over the vocabulary */
             int32_t keep = head->list[i];
             head->list[i] = head->list[i * stride];
             head->list[i * stride] = keep;
         }
         wane__head_refine(row, TRIED);
-        int left = 0;
         for (int i = 0; i < TRIED; i++)
             left += *wane__estimate(row, head->list[i]) + *wane__half(row, head->list[i]) >= bar;
         if ((int64_t)left * survivors / TRIED > most) return TOO_MANY;
