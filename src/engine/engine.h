@@ -146,7 +146,7 @@ const char *wane__llama_version(void);
  * Wrong calls (a position that does not follow on, a sequence or token out of range, a batch too large, more
  * than the context holds, a sequence used after a failed decode without truncate) are refused in words with
  * WANE_EINVAL and counted in `violations`. A failed or interrupted decode leaves the lengths as they were.
- * The hook is called for at most 8 rows at a time. hidden has d = 8 floats that determine the row's logits.
+ * The hook is called for at most 8 rows at a time. hidden has d = 8 floats that determine the row's logits (64, `linear`).
  */
 struct wane__script_reply {
     const char *match;     /* part of the prompt's text */
@@ -165,8 +165,12 @@ struct wane__script {
     float peak;                    /* logit of the scripted token; 0: 10 */
     int context, sequences, batch; /* 0: 512, 4, 64; at most 64 sequences */
     int prompt_delay_ms; /* a decode takes so long for each item not wanted; in microseconds when negative */
-    bool recurrent;      /* truncate can only clear, copy only takes whole sequences */
-    int load_fail;       /* a WANE_E code to fail with at load */
+    bool linear; /* d = 64, and the logits are products with the rows of a head, as a model's are; replies'
+                            own `logits` are not used */
+    bool rescore_lies; /* rescored logits have the wrong sign */
+    bool narrow;       /* rescoring is exact for one row only, by the facts */
+    bool recurrent;    /* truncate can only clear, copy only takes whole sequences */
+    int load_fail;     /* a WANE_E code to fail with at load */
 };
 
 /* The struct is copied; what it points to must live until the engine is freed. */
