@@ -316,7 +316,15 @@ static int settle(struct wane__head_row *row, int survivors, int count, float ba
     return survivors > most ? TOO_MANY : compute(row, survivors);
 }
 
-static int answer(struct wane__head_row *row, int count, struct wane__candidate *out, int *found) {
+/* An answer says of all other rows that they do not pass its bar; of those left out only if they are known. */
+static void note_bar(struct wane__head_row *row, float bar, const int32_t *skip, int skips) {
+    for (int i = 0; i < skips; i++)
+        if (!(*wane__state(row, skip[i]) & WANE__KNOWN_EXACT)) return;
+    if (bar < row->bar) row->bar = bar;
+}
+
+static int answer(struct wane__head_row *row, int count, const int32_t *skip, int skips,
+                  struct wane__candidate *out, int *found) {
     struct wane__head *head = row->head;
     float bar = find_bar(row, count);
     int have = 0;
@@ -327,11 +335,12 @@ static int answer(struct wane__head_row *row, int count, struct wane__candidate 
     wane__sort_candidates(head->picked, have);
     *found = have < count ? have : count;
     memcpy(out, head->picked, (size_t)*found * sizeof *out);
+    note_bar(row, bar, skip, skips);
     return WANE_OK;
 }
 
-static int best_certified(struct wane__head_row *row, int count, int skips, struct wane__candidate *out,
-                          int *found) {
+static int best_certified(struct wane__head_row *row, int count, const int32_t *skip, int skips,
+                          struct wane__candidate *out, int *found) {
     struct wane__head *head = row->head;
     float bar;
     if ((int64_t)count + skips > row->source.vocab_size / 4) return TOO_MANY;
@@ -345,7 +354,7 @@ static int best_certified(struct wane__head_row *row, int count, int skips, stru
         head->counts.survivors2 += (uint64_t)survivors;
         status = compute(row, survivors);
     }
-    return status == WANE_OK ? answer(row, count, out, found) : status;
+    return status == WANE_OK ? answer(row, count, skip, skips, out, found) : status;
 }
 
 static int head_best(struct wane__source *source, int count, const int32_t *skip, int skips,
@@ -357,7 +366,7 @@ static int head_best(struct wane__source *source, int count, const int32_t *skip
     row->head->counts.questions++;
     if (!row->dense) {
         for (int i = 0; i < skips; i++) *wane__state(row, skip[i]) |= WANE__LEFT_OUT;
-        status = best_certified(row, count, skips, out, found);
+        status = best_certified(row, count, skip, skips, out, found);
         for (int i = 0; i < skips; i++) *wane__state(row, skip[i]) &= (uint8_t)~WANE__LEFT_OUT;
         if (status != TOO_MANY) return status;
         status = wane__head_make_dense(row, &row->head->counts.dense_many);
@@ -476,6 +485,7 @@ int wane__head_scan(struct wane__head *head, const float *hidden, int rows) {
         row->status = WANE_OK;
         row->dense = false;
         row->exact_count = 0;
+        row->bar = INFINITY;
         if (row->prepared != NULL)
             row->status = head->weights.prepare(head->weights.user, row->hidden, row->prepared);
         fine = look(head, row, head->seen + (size_t)r * d) && fine;
