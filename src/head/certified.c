@@ -104,14 +104,12 @@ static void refine_one(struct wane__head_row *row, int32_t id) {
     const struct wane__scan_query *query = &row->query;
     const uint8_t *record = sketch->level2 + (size_t)id * sketch->shape.record_bytes;
     const uint8_t *nibbles = record + sketch->shape.record_head;
-    const uint8_t *block = sketch->level1 + (size_t)(id / WANE__SKETCH_ROWS) * sketch->shape.block_bytes;
-    float head[2 * WANE__SKETCH_GROUPS], estimate, variance = 0;
-    memcpy(head, record, 8 * (size_t)sketch->header.groups);
-    memcpy(&estimate, block + sizeof estimate * (size_t)(id % WANE__SKETCH_ROWS), sizeof estimate);
-    estimate += query->constant;
+    float head[1 + 2 * WANE__SKETCH_GROUPS], variance = 0;
+    memcpy(head, record, 4 + 8 * (size_t)sketch->header.groups);
+    float estimate = head[0] + query->constant;
     for (int g = 0; g < sketch->header.groups; g++) {
         const struct wane__scan_group *group = &query->group[g];
-        float scale = head[2 * g], length = head[2 * g + 1];
+        float scale = head[1 + 2 * g], length = head[2 + 2 * g];
         int32_t sum = row->head->kernels->fine(nibbles, group->fine, group->dims);
         estimate += scale * (group->fine_step * ((float)sum + group->fine_offset));
         variance += length * length * group->fine_error_row + scale * scale * group->fine_error_query;
@@ -135,8 +133,8 @@ static void refine_part(void *user, int part) {
     const int32_t *list = r->row->head->list;
     int from = part * PIECE, to = from + PIECE < r->count ? from + PIECE : r->count;
     for (int i = from; i < to; i++) {
-        if (i + 4 < to) { /* records lie far apart: ask for one some way ahead */
-            const uint8_t *ahead = sketch->level2 + (size_t)list[i + 4] * sketch->shape.record_bytes;
+        if (i + 8 < r->count) { /* records lie far apart: ask for one some way ahead */
+            const uint8_t *ahead = sketch->level2 + (size_t)list[i + 8] * sketch->shape.record_bytes;
             for (size_t at = 0; at < sketch->shape.record_bytes; at += 64) __builtin_prefetch(ahead + at);
         }
         if (!(*wane__state(r->row, list[i]) & WANE__KNOWN_LEVEL2)) refine_one(r->row, list[i]);
@@ -458,7 +456,8 @@ static bool look(struct wane__head *head, struct wane__head_row *row, float *see
 static void scan_rows(struct wane__head *head, int rows) {
     int d = head->weights.d, padded = head->sketch.shape.padded, threads = wane__pool_threads(head->pool);
     struct wane__scan_query queries[WANE__HEAD_MOST_ROWS];
-    struct scanning s = {.head = head, .queries = queries, .count = rows, .parts = threads};
+    /* Parts are small: a worker that must wake first comes late. */
+    struct scanning s = {.head = head, .queries = queries, .count = rows, .parts = threads > 1 ? 8 : 1};
     for (int r = 0; r < rows; r++)
         wane__query_constant(head, &head->row[r], head->seen + (size_t)r * (size_t)d);
     if (head->sketch.map != NULL) {
@@ -471,7 +470,7 @@ static void scan_rows(struct wane__head *head, int rows) {
         wane__query_prepare(head, &head->row[r], head->mapped + (size_t)r * (size_t)padded, head->rotating);
         queries[r] = head->row[r].query;
     }
-    s.parts = threads > 1 ? 8 * threads : 1;
+    s.parts = threads > 1 ? 12 * threads : 1;
     wane__pool_run(head->pool, scan_part, &s, s.parts);
 }
 

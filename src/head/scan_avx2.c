@@ -2,7 +2,7 @@
  * scan_avx2.c - the kernels with 256-bit registers: a column of 32 rows is one load, a lookup one shuffle.
  *
  * Bytes are summed in 16 bits without unpacking: one register sums pairs of bytes as they are, another the upper
- * byte of each pair; the difference is the lower ones' sum. 256 lookups of at most 255 fit.
+ * byte of each pair; the difference is the lower ones' sum. 256 columns of at most 248 fit.
  */
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -14,12 +14,7 @@
 
 #define TARGET __attribute__((target("avx2")))
 
-enum { MOST_COLUMNS = 128 }; /* two lookups each */
-
-TARGET static inline void add_pairs(__m256i bytes, __m256i *pairs, __m256i *upper) {
-    *pairs = _mm256_add_epi16(*pairs, bytes);
-    *upper = _mm256_add_epi16(*upper, _mm256_srli_epi16(bytes, 8));
-}
+enum { MOST_COLUMNS = 256 };
 
 /* 16 sums of 16 bits each, for the even and the odd rows, onto 32 of 32 bits. */
 TARGET static inline void add_sums(__m256i pairs, __m256i upper, int32_t *sums) {
@@ -40,16 +35,18 @@ TARGET static inline void add_columns(const uint8_t *columns, const uint8_t *low
     const __m256i nibble = _mm256_set1_epi8(15);
     for (int from = 0; from < count; from += MOST_COLUMNS) {
         int to = from + MOST_COLUMNS < count ? from + MOST_COLUMNS : count;
-        __m256i pairs = _mm256_setzero_si256(), upper = pairs, pairs1 = pairs, upper1 = pairs;
+        __m256i pairs = _mm256_setzero_si256(), upper = pairs;
         for (int c = from; c < to; c++) {
             __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(columns + (size_t)c * 32));
             __m256i table0 = _mm256_loadu_si256((const __m256i *)(const void *)(low + (size_t)c * 32));
             __m256i table1 = _mm256_loadu_si256((const __m256i *)(const void *)(high + (size_t)c * 32));
-            add_pairs(_mm256_shuffle_epi8(table0, _mm256_and_si256(x, nibble)), &pairs, &upper);
-            add_pairs(_mm256_shuffle_epi8(table1, _mm256_and_si256(_mm256_srli_epi16(x, 4), nibble)), &pairs1,
-                      &upper1);
+            __m256i a = _mm256_shuffle_epi8(table0, _mm256_and_si256(x, nibble));
+            __m256i b = _mm256_shuffle_epi8(table1, _mm256_and_si256(_mm256_srli_epi16(x, 4), nibble));
+            __m256i both = _mm256_add_epi8(a, b);
+            pairs = _mm256_add_epi16(pairs, both);
+            upper = _mm256_add_epi16(upper, _mm256_srli_epi16(both, 8));
         }
-        add_sums(_mm256_add_epi16(pairs, pairs1), _mm256_add_epi16(upper, upper1), sums);
+        add_sums(pairs, upper, sums);
     }
 }
 

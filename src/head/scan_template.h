@@ -74,6 +74,8 @@ TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, s
     size_t size = sketch->shape.block_bytes;
     for (size_t index = from; index < to; index++) {
         const uint8_t *block = sketch->level1 + index * size;
+        if (index + 2 < to)
+            for (size_t at = 0; at < size; at += 64) __builtin_prefetch(block + 2 * size + at);
         for (int q = 0; q < count; q++) {
             int32_t sums[WANE__SKETCH_GROUPS][WANE__SKETCH_ROWS] = {{0}};
             if (index + 4 < to)
