@@ -54,6 +54,15 @@ TARGET static inline void roots(float *x) {
         _mm256_storeu_ps(x + r, _mm256_sqrt_ps(_mm256_loadu_ps(x + r)));
 }
 
+TARGET static inline float largest(const float *x) {
+    __m256 a = _mm256_max_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8));
+    __m256 b = _mm256_max_ps(_mm256_loadu_ps(x + 16), _mm256_loadu_ps(x + 24));
+    a = _mm256_max_ps(a, b);
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
 #include "head/scan_template.h"
 
 TARGET static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

@@ -46,6 +46,12 @@ static inline void roots(float *x) {
     for (int r = 0; r < WANE__SKETCH_ROWS; r += 4) vst1q_f32(x + r, vsqrtq_f32(vld1q_f32(x + r)));
 }
 
+static inline float largest(const float *x) {
+    float32x4_t most = vld1q_f32(x);
+    for (int r = 4; r < WANE__SKETCH_ROWS; r += 4) most = vmaxq_f32(most, vld1q_f32(x + r));
+    return vmaxvq_f32(most);
+}
+
 #include "head/scan_template.h"
 
 static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

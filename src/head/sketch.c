@@ -58,9 +58,9 @@ void wane__sketch_plan_for(int d, bool statistics, struct wane__sketch_plan *pla
     if (!statistics) return; /* energy is everywhere: two bits of all */
     plan->group[0].bits = 1;
     if (d < 256) return;
-    /* Measured in docs/head.md: the bytes of one more bit of 64 coordinates pay, any further ones do not. */
+    /* Measured in docs/head.md: a second bit of 128 coordinates pays for its bytes, further ones hardly. */
     plan->groups = 2;
-    plan->group[0].real = 64;
+    plan->group[0].real = 128;
     plan->group[0].bits = 2;
     plan->group[1].bits = 1;
 }
