@@ -201,7 +201,7 @@ static int find_seeds(struct wane__head_row *row, int count) {
     struct wane__head *head = row->head;
     int blocks = (int)head->sketch.shape.blocks, vocab = row->source.vocab_size, found = 0, have = 0;
     struct wane__dense_source best;
-    if (count <= blocks / 4) {
+    if (count <= blocks / 2) {
         wane__dense_source_init(&best, row->query.block_estimate, blocks);
         best.source.best(&best.source, count, NULL, 0, head->picked, &found);
         float least = found > 0 ? head->picked[found - 1].logit : -INFINITY;
@@ -217,20 +217,30 @@ static int find_seeds(struct wane__head_row *row, int count) {
     return have;
 }
 
-/* Rows that may reach the bar, onto the list. */
+/* Rows of one block that may reach the bar, onto the list. */
+static int add_survivors(const struct wane__scan_block *known, int32_t first, float bar, int32_t *list,
+                         int have) {
+    uint8_t alive[WANE__SKETCH_ROWS];
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++)
+        alive[r] =
+            (uint8_t)((known->estimate[r] + known->half[r] >= bar) & (known->state[r] < WANE__KNOWN_EXACT));
+    for (int r = 0; r < WANE__SKETCH_ROWS; r += 8) {
+        uint64_t eight;
+        memcpy(&eight, alive + r, sizeof eight);
+        for (; eight != 0; eight &= eight - 1) list[have++] = first + r + __builtin_ctzll(eight) / 8;
+    }
+    return have;
+}
+
+/* Rows that may reach the bar, onto the list. Rows past the vocabulary's end are among them when all are. */
 static int find_survivors(struct wane__head_row *row, float bar) {
     const struct wane__scan_query *query = &row->query;
     int32_t vocab = row->source.vocab_size, *list = row->head->list;
     int have = 0;
-    for (size_t b = 0; b < row->head->sketch.shape.blocks; b++) {
-        if (!(query->block_upper[b] >= bar)) continue;
-        const struct wane__scan_block *known = &query->known[b];
-        int32_t first = (int32_t)b * WANE__SKETCH_ROWS, left = vocab - first;
-        for (int r = 0; r < WANE__SKETCH_ROWS && r < left; r++) {
-            list[have] = first + r;
-            have += known->estimate[r] + known->half[r] >= bar && known->state[r] < WANE__KNOWN_EXACT;
-        }
-    }
+    for (size_t b = 0; b < row->head->sketch.shape.blocks; b++)
+        if (query->block_upper[b] >= bar)
+            have = add_survivors(&query->known[b], (int32_t)b * WANE__SKETCH_ROWS, bar, list, have);
+    while (have > 0 && list[have - 1] >= vocab) have--;
     return have;
 }
 
@@ -273,8 +283,9 @@ static int raise_bar(struct wane__head_row *row, int count, int skips, float *ba
     if (wanted < FEW_SEEDS) {
         seeds = find_seeds(row, wanted + FEW_SEEDS);
     } else {
-        int wide = SEEDS_REFINED * wanted;
-        seeds = find_seeds(row, wide < row->source.vocab_size ? wide : row->source.vocab_size);
+        int wide = SEEDS_REFINED * wanted, cheap = (int)row->head->sketch.shape.blocks / 2;
+        if (wide > cheap) wide = cheap > wanted ? cheap : wanted;
+        seeds = find_seeds(row, wide);
         wane__head_refine(row, seeds);
         seeds = bring_forward(row, seeds, wanted);
     }
