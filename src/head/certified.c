@@ -104,14 +104,12 @@ static void refine_one(struct wane__head_row *row, int32_t id) {
     const struct wane__scan_query *query = &row->query;
     const uint8_t *record = sketch->level2 + (size_t)id * sketch->shape.record_bytes;
     const uint8_t *nibbles = record + sketch->shape.record_head;
-    const uint8_t *block = sketch->level1 + (size_t)(id / WANE__SKETCH_ROWS) * sketch->shape.block_bytes;
-    float head[2 * WANE__SKETCH_GROUPS], estimate, variance = 0;
-    memcpy(head, record, 8 * (size_t)sketch->header.groups);
-    memcpy(&estimate, block + sizeof estimate * (size_t)(id % WANE__SKETCH_ROWS), sizeof estimate);
-    estimate += query->constant;
+    float head[1 + 2 * WANE__SKETCH_GROUPS], variance = 0;
+    memcpy(head, record, 4 + 8 * (size_t)sketch->header.groups);
+    float estimate = head[0] + query->constant;
     for (int g = 0; g < sketch->header.groups; g++) {
         const struct wane__scan_group *group = &query->group[g];
-        float scale = head[2 * g], length = head[2 * g + 1];
+        float scale = head[1 + 2 * g], length = head[2 + 2 * g];
         int32_t sum = row->head->kernels->fine(nibbles, group->fine, group->dims);
         estimate += scale * (group->fine_step * ((float)sum + group->fine_offset));
         variance += length * length * group->fine_error_row + scale * scale * group->fine_error_query;
@@ -135,8 +133,8 @@ static void refine_part(void *user, int part) {
     const int32_t *list = r->row->head->list;
     int from = part * PIECE, to = from + PIECE < r->count ? from + PIECE : r->count;
     for (int i = from; i < to; i++) {
-        if (i + 4 < to) { /* records lie far apart: ask for one some way ahead */
-            const uint8_t *ahead = sketch->level2 + (size_t)list[i + 4] * sketch->shape.record_bytes;
+        if (i + 8 < r->count) { /* records lie far apart: ask for one some way ahead */
+            const uint8_t *ahead = sketch->level2 + (size_t)list[i + 8] * sketch->shape.record_bytes;
             for (size_t at = 0; at < sketch->shape.record_bytes; at += 64) __builtin_prefetch(ahead + at);
         }
         if (!(*wane__state(r->row, list[i]) & WANE__KNOWN_LEVEL2)) refine_one(r->row, list[i]);
@@ -203,7 +201,7 @@ static int find_seeds(struct wane__head_row *row, int count) {
     struct wane__head *head = row->head;
     int blocks = (int)head->sketch.shape.blocks, vocab = row->source.vocab_size, found = 0, have = 0;
     struct wane__dense_source best;
-    if (count <= blocks / 4) {
+    if (count <= blocks / 2) {
         wane__dense_source_init(&best, row->query.block_estimate, blocks);
         best.source.best(&best.source, count, NULL, 0, head->picked, &found);
         float least = found > 0 ? head->picked[found - 1].logit : -INFINITY;
@@ -219,20 +217,30 @@ static int find_seeds(struct wane__head_row *row, int count) {
     return have;
 }
 
-/* Rows that may reach the bar, onto the list. */
+/* Rows of one block that may reach the bar, onto the list. */
+static int add_survivors(const struct wane__scan_block *known, int32_t first, float bar, int32_t *list,
+                         int have) {
+    uint8_t alive[WANE__SKETCH_ROWS];
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++)
+        alive[r] =
+            (uint8_t)((known->estimate[r] + known->half[r] >= bar) & (known->state[r] < WANE__KNOWN_EXACT));
+    for (int r = 0; r < WANE__SKETCH_ROWS; r += 8) {
+        uint64_t eight;
+        memcpy(&eight, alive + r, sizeof eight);
+        for (; eight != 0; eight &= eight - 1) list[have++] = first + r + __builtin_ctzll(eight) / 8;
+    }
+    return have;
+}
+
+/* Rows that may reach the bar, onto the list. Rows past the vocabulary's end are among them when all are. */
 static int find_survivors(struct wane__head_row *row, float bar) {
     const struct wane__scan_query *query = &row->query;
     int32_t vocab = row->source.vocab_size, *list = row->head->list;
     int have = 0;
-    for (size_t b = 0; b < row->head->sketch.shape.blocks; b++) {
-        if (!(query->block_upper[b] >= bar)) continue;
-        const struct wane__scan_block *known = &query->known[b];
-        int32_t first = (int32_t)b * WANE__SKETCH_ROWS, left = vocab - first;
-        for (int r = 0; r < WANE__SKETCH_ROWS && r < left; r++) {
-            list[have] = first + r;
-            have += known->estimate[r] + known->half[r] >= bar && known->state[r] < WANE__KNOWN_EXACT;
-        }
-    }
+    for (size_t b = 0; b < row->head->sketch.shape.blocks; b++)
+        if (query->block_upper[b] >= bar)
+            have = add_survivors(&query->known[b], (int32_t)b * WANE__SKETCH_ROWS, bar, list, have);
+    while (have > 0 && list[have - 1] >= vocab) have--;
     return have;
 }
 
@@ -275,8 +283,9 @@ static int raise_bar(struct wane__head_row *row, int count, int skips, float *ba
     if (wanted < FEW_SEEDS) {
         seeds = find_seeds(row, wanted + FEW_SEEDS);
     } else {
-        int wide = SEEDS_REFINED * wanted;
-        seeds = find_seeds(row, wide < row->source.vocab_size ? wide : row->source.vocab_size);
+        int wide = SEEDS_REFINED * wanted, cheap = (int)row->head->sketch.shape.blocks / 2;
+        if (wide > cheap) wide = cheap > wanted ? cheap : wanted;
+        seeds = find_seeds(row, wide);
         wane__head_refine(row, seeds);
         seeds = bring_forward(row, seeds, wanted);
     }
@@ -316,7 +325,15 @@ static int settle(struct wane__head_row *row, int survivors, int count, float ba
     return survivors > most ? TOO_MANY : compute(row, survivors);
 }
 
-static int answer(struct wane__head_row *row, int count, struct wane__candidate *out, int *found) {
+/* An answer says of all other rows that they do not pass its bar; of those left out only if they are known. */
+static void note_bar(struct wane__head_row *row, float bar, const int32_t *skip, int skips) {
+    for (int i = 0; i < skips; i++)
+        if (!(*wane__state(row, skip[i]) & WANE__KNOWN_EXACT)) return;
+    if (bar < row->bar) row->bar = bar;
+}
+
+static int answer(struct wane__head_row *row, int count, const int32_t *skip, int skips,
+                  struct wane__candidate *out, int *found) {
     struct wane__head *head = row->head;
     float bar = find_bar(row, count);
     int have = 0;
@@ -327,11 +344,12 @@ static int answer(struct wane__head_row *row, int count, struct wane__candidate 
     wane__sort_candidates(head->picked, have);
     *found = have < count ? have : count;
     memcpy(out, head->picked, (size_t)*found * sizeof *out);
+    note_bar(row, bar, skip, skips);
     return WANE_OK;
 }
 
-static int best_certified(struct wane__head_row *row, int count, int skips, struct wane__candidate *out,
-                          int *found) {
+static int best_certified(struct wane__head_row *row, int count, const int32_t *skip, int skips,
+                          struct wane__candidate *out, int *found) {
     struct wane__head *head = row->head;
     float bar;
     if ((int64_t)count + skips > row->source.vocab_size / 4) return TOO_MANY;
@@ -345,7 +363,7 @@ static int best_certified(struct wane__head_row *row, int count, int skips, stru
         head->counts.survivors2 += (uint64_t)survivors;
         status = compute(row, survivors);
     }
-    return status == WANE_OK ? answer(row, count, out, found) : status;
+    return status == WANE_OK ? answer(row, count, skip, skips, out, found) : status;
 }
 
 static int head_best(struct wane__source *source, int count, const int32_t *skip, int skips,
@@ -357,7 +375,7 @@ static int head_best(struct wane__source *source, int count, const int32_t *skip
     row->head->counts.questions++;
     if (!row->dense) {
         for (int i = 0; i < skips; i++) *wane__state(row, skip[i]) |= WANE__LEFT_OUT;
-        status = best_certified(row, count, skips, out, found);
+        status = best_certified(row, count, skip, skips, out, found);
         for (int i = 0; i < skips; i++) *wane__state(row, skip[i]) &= (uint8_t)~WANE__LEFT_OUT;
         if (status != TOO_MANY) return status;
         status = wane__head_make_dense(row, &row->head->counts.dense_many);
@@ -449,7 +467,8 @@ static bool look(struct wane__head *head, struct wane__head_row *row, float *see
 static void scan_rows(struct wane__head *head, int rows) {
     int d = head->weights.d, padded = head->sketch.shape.padded, threads = wane__pool_threads(head->pool);
     struct wane__scan_query queries[WANE__HEAD_MOST_ROWS];
-    struct scanning s = {.head = head, .queries = queries, .count = rows, .parts = threads};
+    /* Parts are small: a worker that must wake first comes late. */
+    struct scanning s = {.head = head, .queries = queries, .count = rows, .parts = threads > 1 ? 8 : 1};
     for (int r = 0; r < rows; r++)
         wane__query_constant(head, &head->row[r], head->seen + (size_t)r * (size_t)d);
     if (head->sketch.map != NULL) {
@@ -462,7 +481,7 @@ static void scan_rows(struct wane__head *head, int rows) {
         wane__query_prepare(head, &head->row[r], head->mapped + (size_t)r * (size_t)padded, head->rotating);
         queries[r] = head->row[r].query;
     }
-    s.parts = threads > 1 ? 8 * threads : 1;
+    s.parts = threads > 1 ? 12 * threads : 1;
     wane__pool_run(head->pool, scan_part, &s, s.parts);
 }
 
@@ -476,6 +495,7 @@ int wane__head_scan(struct wane__head *head, const float *hidden, int rows) {
         row->status = WANE_OK;
         row->dense = false;
         row->exact_count = 0;
+        row->bar = INFINITY;
         if (row->prepared != NULL)
             row->status = head->weights.prepare(head->weights.user, row->hidden, row->prepared);
         fine = look(head, row, head->seen + (size_t)r * d) && fine;

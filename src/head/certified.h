@@ -28,6 +28,7 @@ struct wane__head_row {
     struct wane__candidate *exact; /* rows computed so far, in no order */
     int exact_count;
     int status; /* of the scan */
+    float bar;  /* no row that is not known exactly has a larger logit */
     bool dense; /* logits[] holds all of them, exactly */
     float *logits;
     struct wane__dense_source all;

@@ -1,5 +1,5 @@
 /*
- * query.c - a hidden row as the kernels want it: rotated within groups, rounded to integers of 7 bits for the
+ * query.c - a hidden row as the kernels want it: rotated within groups, rounded to integers of 6 bits for the
  * tables of level 1 and of 8 bits for level 2, and with the variances that bound what the rounding and the
  * codes leave out.
  */
@@ -31,11 +31,10 @@ static double round_to(const float *y, int n, int most, int8_t *out, float *step
 static int fill_table(const int8_t q[4], uint8_t table[32]) {
     int negative = 0;
     for (int j = 0; j < 4; j++) negative += q[j] < 0 ? q[j] : 0;
-    for (int v = 0; v < 16; v++) {
-        int sum = -negative;
-        for (int j = 0; j < 4; j++) sum += v >> j & 1 ? q[j] : 0;
-        table[v] = table[16 + v] = (uint8_t)sum;
-    }
+    table[0] = (uint8_t)-negative;
+    for (int j = 0; j < 4; j++)
+        for (int v = 0; v < 1 << j; v++) table[(1 << j) + v] = (uint8_t)(table[v] + q[j]);
+    memcpy(table + 16, table, 16);
     return negative;
 }
 

@@ -11,7 +11,7 @@
 
 #define TARGET
 
-enum { MOST_COLUMNS = 128 }; /* two lookups of at most 255 each in 16 bits */
+enum { MOST_COLUMNS = 256 }; /* at most 248 each in 16 bits */
 
 static inline void add_half(int32_t *sums, uint16x8_t low, uint16x8_t high) {
     uint16x4_t part[4] = {vget_low_u16(low), vget_high_u16(low), vget_low_u16(high), vget_high_u16(high)};
@@ -32,8 +32,9 @@ static inline void add_columns(const uint8_t *columns, const uint8_t *low, const
                 uint8x16_t x = vld1q_u8(columns + (size_t)c * 32 + 16 * h);
                 uint8x16_t a = vqtbl1q_u8(table0, vandq_u8(x, nibble)),
                            b = vqtbl1q_u8(table1, vshrq_n_u8(x, 4));
-                sum[2 * h] = vaddq_u16(sum[2 * h], vaddl_u8(vget_low_u8(a), vget_low_u8(b)));
-                sum[2 * h + 1] = vaddq_u16(sum[2 * h + 1], vaddl_high_u8(a, b));
+                uint8x16_t both = vaddq_u8(a, b);
+                sum[2 * h] = vaddw_u8(sum[2 * h], vget_low_u8(both));
+                sum[2 * h + 1] = vaddw_high_u8(sum[2 * h + 1], both);
             }
         }
         add_half(sums, sum[0], sum[1]);
@@ -43,6 +44,12 @@ static inline void add_columns(const uint8_t *columns, const uint8_t *low, const
 
 static inline void roots(float *x) {
     for (int r = 0; r < WANE__SKETCH_ROWS; r += 4) vst1q_f32(x + r, vsqrtq_f32(vld1q_f32(x + r)));
+}
+
+static inline float largest(const float *x) {
+    float32x4_t most = vld1q_f32(x);
+    for (int r = 4; r < WANE__SKETCH_ROWS; r += 4) most = vmaxq_f32(most, vld1q_f32(x + r));
+    return vmaxvq_f32(most);
 }
 
 #include "head/scan_template.h"

@@ -21,6 +21,12 @@ static void roots(float *x) {
     for (int r = 0; r < WANE__SKETCH_ROWS; r++) x[r] = sqrtf(x[r]);
 }
 
+static float largest(const float *x) {
+    float most = x[0];
+    for (int r = 1; r < WANE__SKETCH_ROWS; r++) most = x[r] > most ? x[r] : most;
+    return most;
+}
+
 #include "head/scan_template.h"
 
 static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

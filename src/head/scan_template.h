@@ -7,9 +7,10 @@
  *                             int32_t *sums)
  *
  *     static void roots(float *x)
+ *     static float largest(const float *x)
  *
- * which add to sums[32] what the tables say of `count` columns, and take the square roots of x[32], and then
- * includes this. No include guard: each family compiles its own.
+ * which add to sums[32] what the tables say of `count` columns, take the square roots of x[32], and find the
+ * largest of them, and then includes this. No include guard: each family compiles its own.
  */
 
 /* sums → estimate and variance of one group, added up. */
@@ -45,28 +46,17 @@ TARGET static void finish_block(const struct wane__sketch *sketch, const uint8_t
     for (int g = 0; g < sketch->header.groups; g++)
         finish_group(&query->group[g], block + WANE__SKETCH_ROWS * (size_t)(4 + 3 * g), sums[g], estimate,
                      variance, rounding);
-    float half[WANE__SKETCH_ROWS], upper[8], most[8];
+    float half[WANE__SKETCH_ROWS], upper[WANE__SKETCH_ROWS];
     roots(variance);
     for (int r = 0; r < WANE__SKETCH_ROWS; r++)
         half[r] = sigmas * variance[r] + rounding[r] * WANE__SCALE_ERROR + slack;
-    for (int j = 0; j < 8; j++) upper[j] = most[j] = -INFINITY;
-    for (int r = 0; r < WANE__SKETCH_ROWS;
-         r += 8) /* eight lanes, because a maximum alone would not vectorise */
-        for (int j = 0; j < 8; j++) {
-            float one = estimate[r + j] + half[r + j];
-            upper[j] = one > upper[j] ? one : upper[j];
-            most[j] = estimate[r + j] > most[j] ? estimate[r + j] : most[j];
-        }
-    for (int j = 1; j < 8; j++) {
-        upper[0] = upper[j] > upper[0] ? upper[j] : upper[0];
-        most[0] = most[j] > most[0] ? most[j] : most[0];
-    }
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) upper[r] = estimate[r] + half[r];
     struct wane__scan_block *known = &query->known[index];
     memcpy(known->estimate, estimate, sizeof estimate);
     memcpy(known->half, half, sizeof half);
     memset(known->state, 0, sizeof known->state);
-    query->block_upper[index] = upper[0];
-    query->block_estimate[index] = most[0];
+    query->block_upper[index] = largest(upper);
+    query->block_estimate[index] = largest(estimate);
 }
 
 TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, size_t to,
@@ -74,8 +64,10 @@ TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, s
     size_t size = sketch->shape.block_bytes;
     for (size_t index = from; index < to; index++) {
         const uint8_t *block = sketch->level1 + index * size;
+        if (index + 2 < to)
+            for (size_t at = 0; at < size; at += 64) __builtin_prefetch(block + 2 * size + at);
         for (int q = 0; q < count; q++) {
-            int32_t sums[WANE__SKETCH_GROUPS][WANE__SKETCH_ROWS] = {{0}};
+            int32_t sums[WANE__SKETCH_GROUPS][WANE__SKETCH_ROWS];
             if (index + 4 < to)
                 for (size_t at = 0; at < sizeof *queries[q].known; at += 64)
                     __builtin_prefetch((const char *)&queries[q].known[index + 4] + at, 1);
@@ -83,8 +75,10 @@ TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, s
             for (int g = 0; g < sketch->header.groups; g++) {
                 const struct wane__scan_group *group = &queries[q].group[g];
                 const uint8_t *high = group->tables + (size_t)group->columns * 32;
+                for (int r = 0; r < WANE__SKETCH_ROWS; r++) sums[g][r] = 0;
                 for (int plane = 0; plane < group->planes; plane++) {
-                    for (int r = 0; r < WANE__SKETCH_ROWS; r++) sums[g][r] *= 2;
+                    if (plane > 0)
+                        for (int r = 0; r < WANE__SKETCH_ROWS; r++) sums[g][r] *= 2;
                     add_columns(columns, group->tables, high, group->columns, sums[g]);
                     columns += (size_t)group->columns * WANE__SKETCH_ROWS;
                 }

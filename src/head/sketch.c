@@ -58,9 +58,9 @@ void wane__sketch_plan_for(int d, bool statistics, struct wane__sketch_plan *pla
     if (!statistics) return; /* energy is everywhere: two bits of all */
     plan->group[0].bits = 1;
     if (d < 256) return;
-    /* Measured in docs/head.md: the bytes of one more bit of 64 coordinates pay, any further ones do not. */
+    /* Measured in docs/head.md: a second bit of 128 coordinates pays for its bytes, further ones hardly. */
     plan->groups = 2;
-    plan->group[0].real = 64;
+    plan->group[0].real = 128;
     plan->group[0].bits = 2;
     plan->group[1].bits = 1;
 }
@@ -278,8 +278,8 @@ static bool code_row(struct build *b, int row, float *y, float *scratch) {
         wane__rotate(&b->rotation[g], y + at, scratch);
         code_level1(group, y + at, columns, row % WANE__SKETCH_ROWS, fit);
         if (!isfinite(fit->length2)) return false;
-        code_level2(y + at, group->dims, record + b->shape.record_head + at / 2, &head[2 * g],
-                    &head[2 * g + 1]);
+        code_level2(y + at, group->dims, record + b->shape.record_head + at / 2, &head[1 + 2 * g],
+                    &head[2 + 2 * g]);
         columns += group->kept / 8 * WANE__SKETCH_ROWS * group->bits;
         at += group->dims;
     }
@@ -302,6 +302,8 @@ static void map_strip(struct build *b, int first, int count, float *rows, float 
         float *biases =
             (float *)(void *)(b->level1 + (size_t)(id / WANE__SKETCH_ROWS) * b->shape.block_bytes);
         biases[id % WANE__SKETCH_ROWS] = (float)bias;
+        memcpy(b->level2 + (size_t)id * b->shape.record_bytes, &biases[id % WANE__SKETCH_ROWS],
+               sizeof *biases);
         if (length2 > *longest) *longest = length2;
     }
     if (b->panels != NULL) {

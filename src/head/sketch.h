@@ -14,7 +14,7 @@
  *     block of level 1    bias[32] floats │ group 0: scale[32] 16-bit, ratio[32] 8-bit │ group 1 … │ padding
  *                         group 0: plane, column: 32 bytes │ … │ group 1: …     (highest plane first)
  *                         byte r of a column: 8 coordinates of row r, one bit each
- *     record of level 2   scale, |e| of each group, floats │ padding to 16 │ nibbles
+ *     record of level 2   bias │ scale, |e| of each group, floats │ padding to 16 │ nibbles
  *                         byte j of each 32: coordinate j (low) and 32 + j (high) of 64
  */
 #ifndef WANE_HEAD_SKETCH_H

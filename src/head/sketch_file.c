@@ -47,7 +47,7 @@ void wane__sketch_shape_of(const struct wane__sketch_header *header, struct wane
     shape->meta_bytes = round_up(WANE__SKETCH_ROWS * (4 + 3 * groups), 64);
     shape->block_bytes = shape->meta_bytes + (size_t)shape->columns * WANE__SKETCH_ROWS;
     shape->blocks = ((size_t)header->vocab_size + WANE__SKETCH_ROWS - 1) / WANE__SKETCH_ROWS;
-    shape->record_head = round_up(8 * groups, 16);
+    shape->record_head = round_up(4 + 8 * groups, 16);
     shape->record_bytes = shape->record_head + (size_t)shape->padded / 2;
     shape->map_bytes = sizeof(float) * (2 * d + (header->has_map ? d * (size_t)shape->padded : 0));
 }
