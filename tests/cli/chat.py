@@ -33,6 +33,17 @@ def read_until(mark, seconds=100):
     return text + mark
 
 
+def read_some(letters, seconds=100):
+    """Wait until the reply has begun: so many letters have come up."""
+    global buffer
+    end = time.time() + seconds
+    while sum(chr(byte).isalpha() for byte in buffer) < letters:
+        ready, _, _ = select.select([terminal], [], [], max(0, end - time.time()))
+        if not ready:
+            sys.exit(f"waited for a reply; there was {buffer!r}")
+        buffer += os.read(terminal, 4096)
+
+
 def send(text, mark):
     os.write(terminal, text)
     return read_until(mark)
@@ -46,7 +57,7 @@ print("system:", b"Be brief." in send(b"/system\n", b"Be brief.\r\n"))
 read_until(b"> ")
 send(b"Write a very long \\\nstory.\n", b"\n")
 read_until(b". story.\r\n")
-time.sleep(0.5)
+read_some(8)
 send(b"\x03", b"[stopped]")
 read_until(b"> ")
 send(b"/save saved.json\n", b"wrote 3 messages")
