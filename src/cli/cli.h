@@ -116,6 +116,7 @@ struct model_wish {
     int least_context; /* where --context leaves it open; 0: as the engine does */
     bool vocab_only;
     bool decodes;    /* wants the head that the settings name, else the dense one */
+    bool certified;  /* wants the certified head, whatever the settings name      */
     bool rebuild;    /* its sketch */
     double shadow;   /* 0: --shadow; below: none */
     wane_log_fn log; /* NULL: by --verbose */

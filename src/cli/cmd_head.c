@@ -114,7 +114,10 @@ int command_head(struct settings *settings) {
                          settings->operands[settings->operand_count - 1]);
     interrupt_catch();
     wane_model *model = NULL;
-    struct model_wish wish = {.decodes = true, .rebuild = is_build, .shadow = is_verify ? 1 : -1};
+    struct model_wish wish = {.decodes = true,
+                              .certified = true,
+                              .rebuild = is_build,
+                              .shadow = is_verify ? 1 : -1};
     int code = model_open(settings, &wish, &model);
     if (code != EXIT_FINE) return code;
     code = is_verify ? verify(settings, model) : show(settings, model);

@@ -225,8 +225,8 @@ static void engine_options(const struct settings *settings, const struct model_w
     options->no_mmap = !setting_on(settings, SET_MMAP);
     options->mlock = setting_on(settings, SET_MLOCK);
     options->vocab_only = wish->vocab_only;
-    bool dense = strcmp(setting_text(settings, SET_HEAD), "dense") == 0;
-    options->head = wish->decodes && !dense ? WANE_HEAD_CERTIFIED : WANE_HEAD_DENSE;
+    bool named = wish->decodes && strcmp(setting_text(settings, SET_HEAD), "certified") == 0;
+    options->head = wish->certified || named ? WANE_HEAD_CERTIFIED : WANE_HEAD_DENSE;
     options->head_sigmas = setting_float(settings, SET_HEAD_SIGMAS);
     options->head_rebuild = wish->rebuild;
     options->shadow = wish->shadow < 0   ? 0

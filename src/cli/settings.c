@@ -55,7 +55,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         LOADS, "map the weights; off: read them into memory"),
     [SET_MLOCK] = SWITCH("Engine", "mlock", 0, "WANE_MLOCK", "engine.mlock", "off",
         DECODES, "keep the weights in memory"),
-    [SET_HEAD] = CHOICE("Engine", "head", "WANE_HEAD", "engine.head", "certified dense", "certified",
+    [SET_HEAD] = CHOICE("Engine", "head", "WANE_HEAD", "engine.head", "certified dense", "dense",
         HEADED, "how the next token is found; certified: the same tokens, in less time"),
     [SET_HEAD_SIGMAS] = NUMBER("Engine", "head-sigmas", 0, "WANE_HEAD_SIGMAS", "engine.head_sigmas", TYPE_REAL, 3, 12, "6",
         HEADED | FOR_HEAD, "how sure the certified head is; 6: misses a token once in 1e9"),

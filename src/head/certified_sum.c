@@ -13,7 +13,8 @@
  *     kinship     errors of rows that resemble each other go together: a share of the sum of all deviations
  *     selection   a row is refined because its estimate is high: what is left at the border is too low
  *
- * The shares are measured with room to spare (docs/head.md); tests hold real and made-up heads against them.
+ * The shares are set with room to spare, not derived: errors of different rows are taken for independent but for the
+ * kinship term. docs/head.md says what is open; tests hold made-up heads against the bounds.
  */
 #include "head/certified.h"
 #include "sample/exp.h"

@@ -35,8 +35,8 @@ struct wane__source {
      * The same, between two bounds, for much less: what it is in truth lies outside them with the source's
      * failure probability. *low == *high when it is known. NULL: the source has only the exact one.
      */
-    int (*log_sum_bounds)(struct wane__source *source, float scale, const int32_t *skip, int skips, double *low,
-                          double *high);
+    int (*log_sum_bounds)(struct wane__source *source, float scale, const int32_t *skip, int skips,
+                          double *low, double *high);
 };
 
 /* The dense head's row as a source: reads V floats, keeps none. `logits` must outlive the source. */

@@ -244,6 +244,7 @@ int main(void) {
     options.sequences = ROWS;
     options.context = 512;
     options.threads = threads != NULL ? atoi(threads) : 0;
+    options.head = WANE_HEAD_CERTIFIED;
     options.head_folder = folder;
     options.shadow = 0;
     wane_model *model = NULL;

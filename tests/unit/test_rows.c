@@ -21,6 +21,7 @@ static wane_model *model_of(struct wane__script script, double shadow) {
     wane_error error = {0};
     wane_model_options options;
     wane_model_options_init(&options);
+    options.head = WANE_HEAD_CERTIFIED;
     options.head_folder = folder;
     options.shadow = shadow;
     assert_int_equal(wane__script_load(&script, NULL, &engine, &error), WANE_OK);
