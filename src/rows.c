@@ -136,6 +136,14 @@ void wane__rows_remember(struct wane__rows *rows, const struct wane__choice *cer
     if (count > 0) memcpy(rows->seen, certified->candidates, (size_t)count * sizeof *rows->seen);
 }
 
+/* Bit for bit: 0 and -0 are two results, and NaN equals itself. */
+static bool same_bits(const float *a, const float *b) {
+    uint32_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x == y;
+}
+
 static bool same_candidates(const struct wane__rows *rows, const struct wane__choice *certified,
                             const struct wane__choice *dense) {
     int count = certified->candidate_count < dense->candidate_count ? certified->candidate_count
@@ -143,7 +151,7 @@ static bool same_candidates(const struct wane__rows *rows, const struct wane__ch
     if (count > WANE__CHECKED_MOST) count = WANE__CHECKED_MOST;
     for (int i = 0; i < count; i++) {
         const struct wane__candidate *a = &rows->seen[i], *b = &dense->candidates[i];
-        if (a->token != b->token || memcmp(&a->logit, &b->logit, sizeof a->logit) != 0) return false;
+        if (a->token != b->token || !same_bits(&a->logit, &b->logit)) return false;
     }
     return true;
 }
@@ -154,10 +162,12 @@ static bool same_logits(struct wane__rows *rows, int row, const struct wane__row
     *token = -1;
     if (wane__head_dense(rows->head, row - rows->scanned, &rescored) != WANE_OK) return false;
     int vocab = rows->engine->facts.vocab_size;
-    if (memcmp(rescored, view->dense.logits, (size_t)vocab * sizeof *rescored) == 0) return true;
-    while (memcmp(&rescored[*token + 1], &view->dense.logits[*token + 1], sizeof *rescored) == 0) ++*token;
-    ++*token;
-    return false;
+    for (int i = 0; i < vocab; i++) {
+        if (same_bits(&rescored[i], &view->dense.logits[i])) continue;
+        *token = i;
+        return false;
+    }
+    return true;
 }
 
 void wane__rows_judge(struct wane__rows *rows, int row, struct wane__row *view, int status,

@@ -40,7 +40,7 @@ static int fill_table(const int8_t q[4], uint8_t table[32]) {
 
 static void prepare_group(const struct wane__sketch_group *shape, struct wane__scan_group *group,
                           const float *y, uint8_t *tables, int8_t *fine) {
-    int8_t coarse[WANE__SKETCH_MOST_D];
+    int8_t coarse[WANE__SKETCH_MOST_D] = {0};
     int sum, negative = 0, levels = 1 << shape->bits;
     double length2 = 0, freedom = shape->dims - 1;
     for (int i = 0; i < shape->dims; i++) length2 += (double)y[i] * (double)y[i];

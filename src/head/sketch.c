@@ -472,7 +472,8 @@ static int build_all(struct build *b, const struct wane__head_statistics *statis
     for (int i = 0; i < b->header.d && status == WANE_OK; i++)
         if (!isfinite(b->map[i])) status = WANE_EINVAL;
     if (status == WANE_OK) status = find_mean_row(b);
-    if (status == WANE_OK && b->header.has_map) status = find_map(b, statistics);
+    if (status == WANE_OK && b->header.has_map)
+        status = statistics != NULL && statistics->covariance != NULL ? find_map(b, statistics) : WANE_EINVAL;
     int parts = (b->header.vocab_size + PART - 1) / PART;
     if (status == WANE_OK) status = run(b, code_part, parts, "head: sketch", 0.2, 0.95);
     if (status != WANE_OK) return status;

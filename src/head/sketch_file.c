@@ -203,6 +203,8 @@ static int check_sections(const char *path, const struct wane__sketch *sketch, w
 
 static int open_mapped(const char *path, const char *digest, struct wane__sketch *sketch, wane_error *error) {
     struct wane__sketch_header *header = &sketch->header;
+    if (sketch->mapped == NULL)
+        return wane__fail(error, WANE_EINTERNAL, "The head's sketch %s is not mapped.", path);
     memcpy(header, sketch->mapped, sizeof *header);
     const char *wrong = check_header(header, sketch->mapped_size);
     if (wrong != NULL)
