@@ -118,16 +118,6 @@ static size_t common_prefix(const wane_tokens *a, const int32_t *b, size_t count
     return n;
 }
 
-static int check_tokens(const struct wane__engine *engine, const int32_t *tokens, size_t count,
-                        wane_error *error) {
-    for (size_t i = 0; i < count; i++)
-        if (tokens[i] < 0 || tokens[i] >= engine->facts.vocab_size)
-            return wane__fail(error, WANE_EINVAL,
-                              "Token %zu of the prompt is %d; the vocabulary has 0 to %d.", i, tokens[i],
-                              engine->facts.vocab_size - 1);
-    return WANE_OK;
-}
-
 int wane_session_start(wane_session *session, const int32_t *tokens, size_t count,
                        const wane_generation *generation, wane_error *error) {
     struct wane__engine *engine = session->model->engine;
@@ -137,7 +127,7 @@ int wane_session_start(wane_session *session, const int32_t *tokens, size_t coun
     session->row_ready = false;
     session->started_at = wane__now();
     int result = wane_generation_check(generation, engine->facts.vocab_size, error);
-    if (result == WANE_OK) result = check_tokens(engine, tokens, count, error);
+    if (result == WANE_OK) result = wane__tokens_check(tokens, count, engine->facts.vocab_size, error);
     if (result != WANE_OK) return result;
     struct wane__reply reply;
     result = wane__reply_init(&reply, engine, tokens, count, generation, error);

@@ -1,6 +1,7 @@
 /* tokens.c - the growable token list of the public interface. */
 #include "core/tokens.h"
 
+#include "core/error.h"
 #include "core/memory.h"
 
 bool wane__tokens_reserve(wane_tokens *tokens, size_t more) {
@@ -21,6 +22,15 @@ bool wane__tokens_add(wane_tokens *tokens, int32_t token) {
     if (!wane__tokens_reserve(tokens, 1)) return false;
     tokens->id[tokens->count++] = token;
     return true;
+}
+
+int wane__tokens_check(const int32_t *tokens, size_t count, int vocab_size, wane_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        if (tokens[i] >= 0 && tokens[i] < vocab_size) continue;
+        return wane__fail(error, WANE_EINVAL, "Token %zu of the prompt is %d; the vocabulary has 0 to %d.", i,
+                          tokens[i], vocab_size - 1);
+    }
+    return WANE_OK;
 }
 
 void wane_tokens_free(wane_tokens *tokens) {

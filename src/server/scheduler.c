@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/os.h"
+#include "core/tokens.h"
 
 #include <limits.h>
 #include <math.h>
@@ -182,12 +183,7 @@ static int check_request(const wane_scheduler *s, const int32_t *tokens, size_t 
         return wane__fail(error, WANE_ECONTEXT,
                           "The prompt has %zu tokens; the context holds %d, and one is needed for the reply.",
                           count, facts->context);
-    for (size_t i = 0; i < count; i++) {
-        if (tokens[i] >= 0 && tokens[i] < facts->vocab_size) continue;
-        return wane__fail(error, WANE_EINVAL, "Token %zu of the prompt is %d; the vocabulary has 0 to %d.", i,
-                          tokens[i], facts->vocab_size - 1);
-    }
-    return WANE_OK;
+    return wane__tokens_check(tokens, count, facts->vocab_size, error);
 }
 
 /* Under the lock: a place in the queue, before the work of making a ticket is done. Free slots are places too. */
