@@ -102,11 +102,16 @@ typedef struct wane_model_options {
     int gpu_layers;        /* layers on a GPU; -1 (default): as many as fit                        */
     const char *kv_type_k; /* "f16" (default), "f32", "bf16", "q8_0", "q4_0", …                    */
     const char *kv_type_v;
-    int flash_attention; /* -1 (default): the engine decides; 0 off; 1 on                        */
-    bool no_mmap;        /* read the weights instead of mapping them                             */
-    bool mlock;          /* keep the weights in memory                                           */
-    bool vocab_only;     /* load the tokenizer only: tokenise, render, no decoding               */
-    wane_log_fn log;     /* NULL: silent                                                         */
+    int flash_attention;     /* -1 (default): the engine decides; 0 off; 1 on                        */
+    bool no_mmap;            /* read the weights instead of mapping them                             */
+    bool mlock;              /* keep the weights in memory                                           */
+    bool vocab_only;         /* load the tokenizer only: tokenise, render, no decoding               */
+    int head;                /* WANE_HEAD_…; default WANE_HEAD_DENSE                                 */
+    const char *head_folder; /* where sketches are kept; NULL: sketches/ in the user's cache folder  */
+    bool head_rebuild;       /* build the sketch even where there is one                             */
+    float head_sigmas;       /* k: see wane_head_state; 3..12, default 6                             */
+    double shadow;           /* share of tokens that are also computed densely; 0..1, default 0.001  */
+    wane_log_fn log;         /* NULL: silent                                                         */
     void *log_user;
     wane_progress_fn progress; /* NULL: none                                                         */
     void *progress_user;
@@ -140,17 +145,57 @@ typedef struct wane_model_facts {
     int context; /* tokens that one sequence may hold                            */
     int sequences;
     int threads;
-    const char *head_tensor; /* name of the LM head's weights, "token_embd.weight" if tied   */
-    const char *head_type;   /* "q8_0", "q6_K", …                                            */
-    const char *head_buffer; /* where the engine keeps it: "CPU", "CPU_REPACK", …            */
-    bool head_tied;          /* shares its weights with the input embedding                  */
-    bool head_plain;         /* nothing but the product with the head follows `result_norm`  */
-    bool rescoring_exact;    /* rescored logits equalled the dense head's in the self-check  */
-    bool recurrent;          /* holds recurrent state: no partial prefix reuse               */
-    int bos, eos, eot;       /* token ids, -1 where there is none                            */
+    const char *head_tensor;    /* name of the LM head's weights, "token_embd.weight" if tied   */
+    const char *head_type;      /* "q8_0", "q6_K", …                                            */
+    const char *head_buffer;    /* where the engine keeps it: "CPU", "CPU_REPACK", …            */
+    bool head_tied;             /* shares its weights with the input embedding                  */
+    bool head_plain;            /* nothing but the product with the head follows `result_norm`  */
+    bool rescoring_exact;       /* rescored logits equalled the dense head's in the self-check  */
+    bool rescoring_exact_batch; /* the same where one batch gives several rows                */
+    bool recurrent;             /* holds recurrent state: no partial prefix reuse               */
+    int bos, eos, eot;          /* token ids, -1 where there is none                            */
 } wane_model_facts;
 
 WANE_API const wane_model_facts *wane_model_get_facts(const wane_model *model);
+
+/* -------------------------------------------------------------------- head */
+
+/*
+ * Where candidates come from. CERTIFIED: from a sketch of the LM head, by a proof that no other token can belong to
+ * the answer; the tokens are those of the dense head. Where the model does not allow it, or the sketch can neither be
+ * read nor written, it is the dense head all the same, and wane_head_state says why. DENSE: the engine's head, V rows
+ * for every token. NONE, for measuring only: no head at all, every token is the prompt's last one again; what is left is
+ * the time of the body.
+ */
+enum { WANE_HEAD_CERTIFIED = 0, WANE_HEAD_DENSE = 1, WANE_HEAD_NONE = 2 };
+
+/* Choose the head from now on; WANE_EBUSY while a session or a scheduler stands on the model. */
+WANE_API int wane_model_set_head(wane_model *model, int head, wane_error *error);
+
+/* A moment's picture of the head. Strings live as long as the model. Counters never fall. */
+typedef struct wane_head_state {
+    bool certified;     /* the next token will be                                             */
+    const char *reason; /* why it will not; "" otherwise                                      */
+    /* The sketch; zeros and "" where there is none. */
+    const char *path;
+    const char *kernel;              /* "avx2", "avx512-vnni", "neon", "plain"                        */
+    double bits_level1, bits_level2; /* a weight                                                      */
+    uint64_t bytes;
+    int64_t statistics_rows;    /* hidden rows that its basis was taken from                     */
+    bool built;                 /* by this load; else it was there                               */
+    double sigmas;              /* k                                                             */
+    double failure_probability; /* that k misses a given token                                   */
+    /* Counters. */
+    uint64_t rows, questions;                  /* hidden rows scanned; questions of the sampler        */
+    uint64_t survivors1, survivors2, rescored; /* after level 1, after level 2, computed exactly       */
+    uint64_t dense_many, dense_sum; /* answered by computing all: too many survived; a sum was asked for */
+    uint64_t dense_batch;           /* rows of batches in which rescoring is not exact                 */
+    uint64_t dense_off;             /* rows while the head was dense                                   */
+    uint64_t shadow_checks, divergences; /* tokens also computed densely; of these, other than certified */
+} wane_head_state;
+
+/* Thread-safe. */
+WANE_API void wane_model_get_head_state(wane_model *model, wane_head_state *state);
 
 /*
  * Digest of the model file as 32 hex digits (XXH3, 128 bits) in `hex` (33 bytes). Computed at the

@@ -14,9 +14,10 @@
 
 enum { TOKEN_BYTES_MAX = 4096 };
 
-int wane__reply_init(struct wane__reply *reply, struct wane__engine *engine, const int32_t *tokens,
-                     size_t count, const wane_generation *generation, wane_error *error) {
-    *reply = (struct wane__reply){.engine = engine, .ignore_end = generation->ignore_end};
+int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const int32_t *tokens, size_t count,
+                     const wane_generation *generation, wane_error *error) {
+    struct wane__engine *engine = rows->engine;
+    *reply = (struct wane__reply){.engine = engine, .rows = rows, .ignore_end = generation->ignore_end};
     int room = engine->facts.context;
     if (count == 0) return wane__fail(error, WANE_EINVAL, "The prompt is empty: give at least one token.");
     if (count >= (size_t)room)
@@ -61,25 +62,45 @@ static void open_step(struct wane__reply *reply) {
     };
 }
 
-/* Head: where this row's candidates come from. The dense row, as the engine computed it. */
+/* Head: where this row's candidates come from. */
 static int stage_head(struct wane__reply *reply, int row, wane_error *error) {
-    struct wane__engine *engine = reply->engine;
-    const float *logits = engine->ops->logits(engine, row);
-    if (logits == NULL)
-        return wane__fail(error, WANE_EINTERNAL, "The engine has no logits for row %d of the last batch.",
-                          row);
-    wane__dense_source_init(&reply->dense, logits, engine->facts.vocab_size);
-    reply->step.hidden = engine->ops->hidden(engine, row);
-    reply->step.origin = WANE__ORIGIN_DENSE;
-    reply->step.source = &reply->dense.source;
+    int result = wane__rows_get(reply->rows, row, &reply->row, error);
+    if (result != WANE_OK) return result;
+    reply->step.hidden = reply->row.hidden;
+    reply->step.origin = reply->row.origin;
+    reply->step.source = reply->row.source;
+    return WANE_OK;
+}
+
+static int draw(struct wane__reply *reply, struct wane__source *source, struct wane__choice *choice,
+                wane_error *error) {
+    return wane__sampler_draw(reply->sampler, source, (uint64_t)reply->step.index, choice, error);
+}
+
+/* Both heads ran: draw from each with the same random number, compare, and keep the dense one's. */
+static int draw_checked(struct wane__reply *reply, int row, wane_error *error) {
+    struct wane__step *step = &reply->step;
+    struct wane__choice certified = {.token = -1};
+    wane_error ignored = {0};
+    int status = draw(reply, step->source, &certified, &ignored);
+    if (status == WANE_OK) wane__rows_remember(reply->rows, &certified);
+    int result = draw(reply, &reply->row.dense.source, &step->choice, error);
+    if (result != WANE_OK) return result;
+    wane__rows_judge(reply->rows, row, &reply->row, status, &certified, &step->choice);
+    step->origin = WANE__ORIGIN_DENSE;
     return WANE_OK;
 }
 
 /* Processors and sampler: one token, its logprobs. */
-static int stage_sample(struct wane__reply *reply, wane_error *error) {
+static int stage_sample(struct wane__reply *reply, int row, wane_error *error) {
     struct wane__step *step = &reply->step;
-    int result =
-        wane__sampler_draw(reply->sampler, step->source, (uint64_t)step->index, &step->choice, error);
+    int result = WANE_OK;
+    if (step->source == NULL) /* no head: a body being measured, for which any token will do */
+        step->choice = (struct wane__choice){.token = reply->context.id[reply->prompt_count - 1]};
+    else if (reply->row.checked)
+        result = draw_checked(reply, row, error);
+    else
+        result = draw(reply, step->source, &step->choice, error);
     if (result != WANE_OK) return result;
     step->source = NULL; /* it lives no longer than the row */
     step->is_end = reply->engine->ops->is_end(reply->engine, step->choice.token);
@@ -126,10 +147,11 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     wane__step_enter();
     open_step(reply);
     int result = stage_head(reply, row, error);
-    if (result == WANE_OK) result = stage_sample(reply, error);
+    if (result == WANE_OK) result = stage_sample(reply, row, error);
     if (result == WANE_OK) result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();
+    wane__rows_settle(reply->rows);
     return result;
 }
 

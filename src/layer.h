@@ -9,15 +9,11 @@
 #ifndef WANE_LAYER_H
 #define WANE_LAYER_H
 
-#include "engine/engine.h"
-#include "sample/sample.h"
+#include "rows.h"
 #include "stream.h"
 
 /* Quality mode; `off` is the plain engine's output. */
 enum wane__mode { WANE__MODE_OFF = 0, WANE__MODE_LEGACY = 1, WANE__MODE_WANE = 2 };
-
-/* How a token came about; one word for metrics, audit and the token view. */
-enum wane__origin { WANE__ORIGIN_DENSE = 0 };
 
 /* One token's record, filled from left to right. */
 struct wane__step {
@@ -27,8 +23,8 @@ struct wane__step {
     int index;    /* of the token to be drawn, in the reply    */
     enum wane__mode mode;
     enum wane__origin origin;
-    const float *hidden; /* d floats, NULL when no hook is set        */
-    struct wane__source *source;
+    const float *hidden;         /* d floats, NULL when no hook is set        */
+    struct wane__source *source; /* NULL when there is no head */
     struct wane__choice choice;
     bool is_end;        /* the token ends the turn                   */
     wane_finish finish; /* NONE while the reply goes on              */
@@ -37,6 +33,7 @@ struct wane__step {
 /* One reply under way. */
 struct wane__reply {
     struct wane__engine *engine;
+    struct wane__rows *rows; /* of the model; what was decoded last */
     struct wane__sampler *sampler;
     struct wane__stream stream;
     wane_tokens context; /* prompt, then each accepted token */
@@ -46,20 +43,20 @@ struct wane__reply {
     bool limit_is_context;
     bool ignore_end;
     enum wane__mode mode;
-    struct wane__dense_source dense; /* candidates of the current row */
-    struct wane__step step;          /* of the last token */
+    struct wane__row row;   /* the current one */
+    struct wane__step step; /* of the last token */
 };
 
 /*
  * Make ready for a reply to `tokens`. WANE_ECONTEXT names both sizes when not one token fits. Reserves
  * the memory of the whole reply, so that no step allocates.
  */
-int wane__reply_init(struct wane__reply *reply, struct wane__engine *engine, const int32_t *tokens,
-                     size_t count, const wane_generation *generation, wane_error *error);
+int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const int32_t *tokens, size_t count,
+                     const wane_generation *generation, wane_error *error);
 void wane__reply_free(struct wane__reply *reply);
 
 /*
- * Walk one decoded row to its token and text. Fills `event` with TEXT, or leaves its kind 0 when the
+ * Walk one row of the last wane__rows_decode to its token and text; rows in ascending order. Fills `event` with TEXT, or leaves its kind 0 when the
  * token ended the turn. The token is added to the context (it is what the next decode needs, at position
  * context.count - 1) unless it ended the turn. `reply->step.finish` says whether the reply is over; if
  * so, call wane__reply_end once for the END event.

@@ -23,6 +23,9 @@ void wane_model_options_init(wane_model_options *options) {
         .kv_type_k = "f16",
         .kv_type_v = "f16",
         .flash_attention = -1,
+        .head = WANE_HEAD_DENSE,
+        .head_sigmas = 6,
+        .shadow = 0.001,
     };
 }
 
@@ -53,6 +56,10 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
     wane_model *made = new_model(options->log, options->log_user);
     if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a model.");
     result = wane__llama_load(options, &made->log, &made->engine, error);
+    if (result == WANE_OK) {
+        wane__rows_init(&made->rows, made->engine);
+        result = wane__model_head_open(made, options, error);
+    }
     if (result != WANE_OK) {
         wane_model_free(made);
         return result;
@@ -70,12 +77,17 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
     }
     engine->log = &(*model)->log;
     (*model)->engine = engine;
+    wane__rows_init(&(*model)->rows, engine);
     return WANE_OK;
 }
 
 void wane_model_free(wane_model *model) {
     if (model == NULL) return;
-    if (model->engine != NULL) model->engine->ops->free(model->engine);
+    if (model->engine != NULL) {
+        wane__rows_close(&model->rows); /* the head reads the engine's weights */
+        model->engine->ops->free(model->engine);
+    }
+    wane__free(model->sketch_path);
     wane__log_close(&model->log);
     pthread_mutex_destroy(&model->digest_lock);
     wane__free(model);

@@ -3,12 +3,15 @@
 #define WANE_MODEL_H
 
 #include "core/log.h"
-#include "engine/engine.h"
+#include "rows.h"
 
 #include <stdatomic.h>
 
 struct wane_model {
     struct wane__engine *engine;
+    struct wane__rows rows; /* what decodes on the engine, and the head */
+    char *sketch_path;      /* NULL: none */
+    char head_reason[500];  /* why it is dense */
     struct wane__log log;
     atomic_bool taken; /* a session or a scheduler stands on it */
     char digest[33];
@@ -18,5 +21,12 @@ struct wane_model {
 /* Wrap an engine (tests wrap the scripted one); the model owns it afterwards, also on failure. */
 int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_user, wane_model **model,
                      wane_error *error);
+
+/*
+ * Give the model its head (model_head.c): open its sketch, build it first where there is none. Whatever keeps it from
+ * that is logged once, and leaves the dense head; only a progress function that says stop (WANE_ECANCELLED) or
+ * options out of range fail.
+ */
+int wane__model_head_open(wane_model *model, const wane_model_options *options, wane_error *error);
 
 #endif

@@ -55,6 +55,7 @@ void wane_session_free(wane_session *session) {
     struct wane__engine *engine = session->model->engine;
     engine->ops->truncate(engine, 0, 0);
     engine->ops->interrupt(engine, false);
+    engine->ops->set_hook(engine, NULL, NULL);
     wane__reply_free(&session->reply);
     wane_tokens_free(&session->in_engine);
     wane__free(session->items);
@@ -99,7 +100,7 @@ static int feed(wane_session *session, wane_error *error) {
                                                     .pos = (int32_t)(from + i),
                                                     .seq = 0,
                                                     .wanted = from + i + 1 == context->count};
-        int result = engine->ops->decode(engine, session->items, (int)take, error);
+        int result = wane__rows_decode(&session->model->rows, session->items, (int)take, error);
         if (result != WANE_OK) {
             resync(session);
             session->ended = true;
@@ -130,7 +131,7 @@ int wane_session_start(wane_session *session, const int32_t *tokens, size_t coun
     if (result == WANE_OK) result = wane__tokens_check(tokens, count, engine->facts.vocab_size, error);
     if (result != WANE_OK) return result;
     struct wane__reply reply;
-    result = wane__reply_init(&reply, engine, tokens, count, generation, error);
+    result = wane__reply_init(&reply, &session->model->rows, tokens, count, generation, error);
     if (result != WANE_OK) return result;
     wane__reply_free(&session->reply);
     session->reply = reply;

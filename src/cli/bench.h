@@ -1,4 +1,4 @@
-/* bench.h - what `wane bench decode` measures: the engine's loop and wane's on the same prompts. */
+/* bench.h - what `wane bench` measures: the engine's loop and wane's, or two heads, on the same prompts. */
 #ifndef WANE_CLI_BENCH_H
 #define WANE_CLI_BENCH_H
 
@@ -16,7 +16,8 @@ struct bench_work {
     wane_model *model;
     wane_tokens *prompts;
     int count;
-    int steps; /* tokens timed for each prompt */
+    int steps;              /* tokens timed for each prompt */
+    wane_sampling sampling; /* greedy at first; stream i draws with seed + i */
 };
 
 /* One side's measurement of one set of prompts. */
@@ -25,7 +26,9 @@ struct bench_run {
     int32_t *ids; /* streams × steps, stream-major: the tokens, as drawn */
 };
 
-int bench_work_open(struct bench_work *work, wane_model *model, int count, int steps, wane_error *error);
+/* `texts` (may be NULL: the built-in ones) has `text_count` of them. */
+int bench_work_open(struct bench_work *work, wane_model *model, char *const *texts, int text_count, int count,
+                    int steps, wane_error *error);
 void bench_work_close(struct bench_work *work);
 
 /* Streams `first` … `first + streams - 1` of the work through the engine's own loop. `run->ids` has room. */
@@ -34,6 +37,11 @@ int bench_engine(const struct bench_work *work, int first, int streams, struct b
 /* One stream through a session, several through a scheduler. */
 int bench_wane(const struct bench_work *work, int first, int streams, struct bench_run *run,
                wane_error *error);
+
+/* Dense head, certified head, body alone: cmd_bench calls it for `wane bench head`. */
+int bench_head(const struct settings *settings);
+/* Says so when the machine is busy; returns its load. */
+double bench_load(void);
 
 /* Sorts `values` and gives the middle. */
 double bench_median(double *values, int count);

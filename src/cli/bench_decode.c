@@ -18,11 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-int bench_work_open(struct bench_work *work, wane_model *model, int count, int steps, wane_error *error) {
+int bench_work_open(struct bench_work *work, wane_model *model, char *const *texts, int text_count, int count,
+                    int steps, wane_error *error) {
     *work = (struct bench_work){.model = model, .count = count, .steps = steps};
+    wane_generation defaults;
+    wane_generation_init(&defaults);
+    work->sampling = defaults.sampling;
+    work->sampling.temperature = 0;
+    work->sampling.seeded = true;
     work->prompts = text_alloc((size_t)count * sizeof *work->prompts);
     for (int i = 0; i < count; i++) {
-        const char *text = bench_prompts[i % bench_prompt_count].text;
+        const char *text = texts != NULL ? texts[i % text_count] : bench_prompts[i % bench_prompt_count].text;
         wane_message message = {"user", text, strlen(text)};
         int result = wane_chat_tokenize(model, &message, 1, &work->prompts[i], error);
         if (result != WANE_OK) return result;
@@ -46,9 +52,11 @@ int bench_engine(const struct bench_work *work, int first, int streams, struct b
     return result;
 }
 
-static void greedy(wane_generation *generation, int max_tokens) {
+static void generation_of(const struct bench_work *work, int stream, int max_tokens,
+                          wane_generation *generation) {
     wane_generation_init(generation);
-    generation->sampling.temperature = 0;
+    generation->sampling = work->sampling;
+    generation->sampling.seed += (uint64_t)stream;
     generation->ignore_end = true; /* both sides decode the same number of tokens */
     generation->max_tokens = max_tokens;
 }
@@ -65,10 +73,11 @@ static int too_short(wane_error *error) {
     return WANE_EINTERNAL;
 }
 
-static int one_stream(const struct bench_work *work, wane_session *session, const wane_tokens *prompt,
-                      struct bench_run *run, wane_error *error) {
+static int one_stream(const struct bench_work *work, wane_session *session, int stream, struct bench_run *run,
+                      wane_error *error) {
+    const wane_tokens *prompt = &work->prompts[stream];
     wane_generation generation;
-    greedy(&generation, work->steps + 1);
+    generation_of(work, stream, work->steps + 1, &generation);
     double begun = 0;
     int result = wane_session_start(session, prompt->id, prompt->count, &generation, error);
     for (int i = 0; result == WANE_OK && i <= work->steps; i++) {
@@ -123,10 +132,10 @@ static int run_streams(struct streams *s, wane_scheduler *scheduler, int first, 
     wane_generation generation;
     size_t prompt_tokens = 0;
     for (int i = 0; i < s->count; i++) prompt_tokens += work->prompts[first + i].count;
-    greedy(&generation, work->steps + 1 + s->count + (int)prompt_tokens / 32);
     int result = WANE_OK;
     for (int i = 0; i < s->count && result == WANE_OK; i++) {
         const wane_tokens *prompt = &work->prompts[first + i];
+        generation_of(work, first + i, work->steps + 1 + s->count + (int)prompt_tokens / 32, &generation);
         result =
             wane_scheduler_submit(scheduler, prompt->id, prompt->count, &generation, &s->ticket[i], error);
     }
@@ -144,7 +153,9 @@ static int many_streams(const struct bench_work *work, int first, int count, str
     wane_scheduler_options options;
     wane_scheduler *scheduler = NULL;
     wane_scheduler_options_init(&options);
-    if (options.max_batch_requests < count) options.max_batch_requests = count;
+    /* All streams start in one batch, so that every measurement sees the same batches and rounds alike. */
+    options.max_batch_requests = count;
+    options.window_ms = 1000;
     int result = wane_scheduler_new(work->model, &options, &scheduler, error);
     if (result != WANE_OK) return result;
     struct streams streams = {work, count, text_alloc((size_t)count * sizeof(wane_ticket *)),
@@ -165,7 +176,7 @@ int bench_wane(const struct bench_work *work, int first, int streams, struct ben
     int result = wane_session_new(work->model, &session, error);
     if (result != WANE_OK) return result;
     interrupt_target(session);
-    result = interrupt_seen() ? stopped(error) : one_stream(work, session, &work->prompts[first], run, error);
+    result = interrupt_seen() ? stopped(error) : one_stream(work, session, first, run, error);
     interrupt_target(NULL);
     wane_session_free(session);
     return result;

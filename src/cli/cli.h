@@ -42,6 +42,7 @@ int command_run(struct settings *settings);
 int command_serve(struct settings *settings);
 int command_model(struct settings *settings);
 int command_tokenize(struct settings *settings);
+int command_head(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
@@ -114,6 +115,10 @@ struct model_wish {
     int sequences;     /* at once */
     int least_context; /* where --context leaves it open; 0: as the engine does */
     bool vocab_only;
+    bool decodes;    /* wants the head that the settings name, else the dense one */
+    bool certified;  /* wants the certified head, whatever the settings name      */
+    bool rebuild;    /* its sketch */
+    double shadow;   /* 0: --shadow; below: none */
     wane_log_fn log; /* NULL: by --verbose */
     void *log_user;
     bool (*stop)(void); /* asked while loading; NULL: interrupt_seen */

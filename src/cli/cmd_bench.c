@@ -211,13 +211,13 @@ static void print_text(const struct bench *bench) {
 }
 
 /* Other programs on the same cores make both sides slower, and not by the same factor. */
-static void look_at_load(struct bench *bench) {
-    double load[1];
+double bench_load(void) {
+    double average[1];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    bench->load = getloadavg(load, 1) == 1 ? load[0] : 0;
-    if (bench->load > 0.5 * (double)(cores > 0 ? cores : 1))
-        cli_say("the machine is busy (load %.1f on %ld cores): do not trust these figures", bench->load,
-                cores);
+    double load = getloadavg(average, 1) == 1 ? average[0] : 0;
+    if (load > 0.5 * (double)(cores > 0 ? cores : 1))
+        cli_say("the machine is busy (load %.1f on %ld cores): do not trust these figures", load, cores);
+    return load;
 }
 
 static int bench_decode(struct bench *bench, wane_model *model) {
@@ -227,7 +227,7 @@ static int bench_decode(struct bench *bench, wane_model *model) {
     wane_error error = {0};
     bench->engine_ids = text_alloc(ids * sizeof *bench->engine_ids);
     bench->wane_ids = text_alloc(ids * sizeof *bench->wane_ids);
-    int result = bench_work_open(&bench->work, model, count, bench->steps, &error);
+    int result = bench_work_open(&bench->work, model, NULL, 0, count, bench->steps, &error);
     if (result == WANE_OK) result = measure(bench, &error);
     int code = result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
     if (code == EXIT_FINE && setting_on(bench->settings, SET_JSON)) print_json(bench);
@@ -247,10 +247,12 @@ static int bench_decode(struct bench *bench, wane_model *model) {
 }
 
 int command_bench(struct settings *settings) {
-    if (settings->operand_count == 0) return cli_usage("bench", "wane bench needs a word: decode");
-    if (strcmp(settings->operands[0], "decode") != 0 || settings->operand_count > 1)
-        return cli_usage("bench", "wane bench knows decode; got \"%.60s\"",
+    if (settings->operand_count == 0) return cli_usage("bench", "wane bench needs a word: decode or head");
+    bool head = strcmp(settings->operands[0], "head") == 0;
+    if ((!head && strcmp(settings->operands[0], "decode") != 0) || settings->operand_count > 1)
+        return cli_usage("bench", "wane bench knows decode and head; got \"%.60s\"",
                          settings->operands[settings->operand_count - 1]);
+    if (head) return bench_head(settings);
     struct bench bench = {.settings = settings,
                           .rounds = setting_int(settings, SET_ROUNDS),
                           .steps = setting_int(settings, SET_TOKENS)};
@@ -259,10 +261,11 @@ int command_bench(struct settings *settings) {
                          "--streams is \"%.60s\"; it takes numbers from 1 to %d with commas, or both",
                          setting_text(settings, SET_STREAMS), STREAMS_MOST);
     interrupt_catch();
-    look_at_load(&bench);
+    bench.load = bench_load();
     wane_model *model = NULL;
     /* Room for the longest prompt, the tokens, and the lead of early streams; memory is a sequence's context times streams. */
     struct model_wish wish = {.sequences = widest(&bench),
+                              .decodes = true,
                               .least_context = bench.steps + 640 + 16 * widest(&bench)};
     int code = model_open(settings, &wish, &model);
     if (code == EXIT_FINE) code = bench_decode(&bench, model);

@@ -217,6 +217,7 @@ int command_serve(struct settings *settings) {
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     wane_model *model = NULL;
     struct model_wish wish = {.sequences = setting_int(settings, SET_SLOTS),
+                              .decodes = true,
                               .log = log_line,
                               .log_user = &logging,
                               .stop = stop_pending};

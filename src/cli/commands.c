@@ -26,18 +26,27 @@ const struct command cli_commands[] = {
     {"tokenize", FOR_TOKENIZE, "wane tokenize [OPTION...] [TEXT...]", "show the tokens of a text",
      "One token a line: its id and its piece. Without TEXT, standard input is read, byte for byte.", NULL,
      command_tokenize},
-    {"bench", FOR_BENCH, "wane bench decode [OPTION...]", "measure wane against its engine",
-     "Decodes the same prompts greedily through the engine's own loop and through wane, by turns, on the "
-     "same\n"
-     "loaded weights, and prints the medians. docs/cli.md says what is timed. Measure on an idle machine.",
-     "decode", command_bench},
+    {"head", FOR_HEAD,
+     "wane head build [OPTION...]\n       wane head info [OPTION...] [--json]\n       wane head verify "
+     "[OPTION...] [--json]",
+     "make, examine and check a model's certified head",
+     "build: make the sketch of the LM head anew (otherwise it is made when a model is used for the first\n"
+     "time). info: what it is made of, and how sure it is. verify: decode --tokens for each built-in prompt\n"
+     "with three samplers, compute every token with the dense head as well, and compare.",
+     "build info verify", command_head},
+    {"bench", FOR_BENCH, "wane bench decode [OPTION...]\n       wane bench head [OPTION...]",
+     "measure wane against its engine",
+     "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"
+     "dense head, with the certified one, and with the body alone. By turns, on the same loaded weights;\n"
+     "printed are medians. docs/cli.md says what is timed. Measure on an idle machine.",
+     "decode head", command_bench},
     {"config", FOR_CONFIG, "wane config [OPTION...]", "show every setting and where its value comes from",
      "Takes the options of all commands. Order: option, environment, settings file, default.", NULL,
      command_config},
     {"version", FOR_VERSION, "wane version [--json]", "print the versions of wane and its engine", NULL, NULL,
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
-     "explain a command", NULL, "run serve model tokenize bench config version help", command_help},
+     "explain a command", NULL, "run serve model tokenize head bench config version help", command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
 

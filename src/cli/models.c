@@ -204,8 +204,7 @@ struct loading {
 
 static bool loading_progress(void *user, const char *what, double share) {
     struct loading *loading = user;
-    (void)what;
-    progress_show(loading->what, share);
+    progress_show(strcmp(what, "head") == 0 ? "making the head's sketch, once" : loading->what, share);
     return !loading->stop();
 }
 
@@ -226,6 +225,13 @@ static void engine_options(const struct settings *settings, const struct model_w
     options->no_mmap = !setting_on(settings, SET_MMAP);
     options->mlock = setting_on(settings, SET_MLOCK);
     options->vocab_only = wish->vocab_only;
+    bool named = wish->decodes && strcmp(setting_text(settings, SET_HEAD), "certified") == 0;
+    options->head = wish->certified || named ? WANE_HEAD_CERTIFIED : WANE_HEAD_DENSE;
+    options->head_sigmas = setting_float(settings, SET_HEAD_SIGMAS);
+    options->head_rebuild = wish->rebuild;
+    options->shadow = wish->shadow < 0   ? 0
+                      : wish->shadow > 0 ? wish->shadow
+                                         : settings->value[SET_SHADOW].real;
     options->log = wish->log != NULL ? wish->log : setting_on(settings, SET_VERBOSE) ? print_log : NULL;
     options->log_user = wish->log_user;
 }

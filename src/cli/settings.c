@@ -7,8 +7,9 @@
  */
 #include "settings.h"
 
-#define LOADS   (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_CONFIG)
-#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_MODEL | FOR_CONFIG)
+#define LOADS   (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_CONFIG)
+#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | FOR_MODEL | FOR_CONFIG)
+#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG)
 #define SAMPLES (FOR_RUN | FOR_SERVE | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (FOR_RUN | FOR_CONFIG)
@@ -54,6 +55,12 @@ const struct setting settings_table[SETTING_COUNT] = {
         LOADS, "map the weights; off: read them into memory"),
     [SET_MLOCK] = SWITCH("Engine", "mlock", 0, "WANE_MLOCK", "engine.mlock", "off",
         DECODES, "keep the weights in memory"),
+    [SET_HEAD] = CHOICE("Engine", "head", "WANE_HEAD", "engine.head", "certified dense", "dense",
+        HEADED, "how the next token is found; certified: the same tokens, in less time"),
+    [SET_HEAD_SIGMAS] = NUMBER("Engine", "head-sigmas", 0, "WANE_HEAD_SIGMAS", "engine.head_sigmas", TYPE_REAL, 3, 12, "6",
+        HEADED | FOR_HEAD, "how sure the certified head is; 6: misses a token once in 1e9"),
+    [SET_SHADOW] = NUMBER("Engine", "shadow", 0, "WANE_SHADOW", "engine.shadow", TYPE_REAL, 0, 1, "0.001",
+        HEADED, "share of tokens that the dense head computes as well, to compare"),
 
     [SET_TEMPERATURE] = NUMBER("Sampling", "temperature", 0, "WANE_TEMPERATURE", "sampling.temperature", TYPE_REAL, 0, 100, "0.8",
         SAMPLES, "0: always the most likely token"),
@@ -136,11 +143,19 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_TOKENIZE, "begin as the model wants a text to begin"),
 
     [SET_TOKENS] = NUMBER("Bench", "tokens", 0, NULL, NULL, TYPE_INTEGER, 2, 4096, "64",
-        FOR_BENCH, "tokens decoded for each prompt"),
+        FOR_BENCH | FOR_HEAD, "tokens decoded for each prompt"),
     [SET_ROUNDS] = NUMBER("Bench", "rounds", 0, NULL, NULL, TYPE_INTEGER, 1, 1000, "5",
         FOR_BENCH, "rounds; medians are taken over them"),
     [SET_STREAMS] = WORDS("Bench", "streams", 0, NULL, NULL, TYPE_WORD, 1, 100, "1",
-        FOR_BENCH, "LIST", "sequences at once: a number, several with commas, or both for 1,4"),
+        FOR_BENCH, "LIST", "decode: sequences at once: a number, several with commas, or both for 1,4"),
+    [SET_SAMPLER] = CHOICE("Bench", "sampler", NULL, NULL, "greedy default full", "greedy",
+        FOR_BENCH, "head: how tokens are drawn; full: top-p 0.95 of the whole vocabulary"),
+    [SET_ROWS] = NUMBER("Bench", "rows", 0, NULL, NULL, TYPE_INTEGER, 1, 64, "1",
+        FOR_BENCH, "head: sequences at once"),
+    [SET_BODY] = SWITCH("Bench", "body", 0, NULL, NULL, "on",
+        FOR_BENCH, "head: measure the body alone, too"),
+    [SET_PROMPTS] = WORDS("Bench", "prompts", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_BENCH, "FILE", "head: a file of prompts, one a line; not set: those built in"),
 
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),
@@ -151,7 +166,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
         FOR_HELP, "what can follow a command, for completion"),
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
-        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH, "what the engine has to say, on standard error"),
+        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
         LOADS, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",

@@ -28,6 +28,9 @@ enum setting_id {
     SET_FLASH_ATTENTION,
     SET_MMAP,
     SET_MLOCK,
+    SET_HEAD,
+    SET_HEAD_SIGMAS,
+    SET_SHADOW,
     /* sampling */
     SET_TEMPERATURE,
     SET_TOP_K,
@@ -74,6 +77,10 @@ enum setting_id {
     SET_TOKENS,
     SET_ROUNDS,
     SET_STREAMS,
+    SET_SAMPLER,
+    SET_ROWS,
+    SET_BODY,
+    SET_PROMPTS,
     /* output */
     SET_JSON,
     SET_JSON_STREAM,
@@ -95,7 +102,8 @@ enum {
     FOR_CONFIG = 32,
     FOR_VERSION = 64,
     FOR_HELP = 128,
-    FOR_ALL = 255
+    FOR_HEAD = 256,
+    FOR_ALL = 511
 };
 
 enum setting_type {

@@ -63,14 +63,25 @@ struct wane__engine_ops {
     int (*decode)(struct wane__engine *engine, const struct wane__item *items, int count, wane_error *error);
     /* V logits of a row; writable scratch. NULL if the dense head did not run for it. */
     float *(*logits)(struct wane__engine *engine, int row);
-    /* d floats of a row as they entered the head; NULL unless a hook was set. */
+    /* d floats of a row as they entered the head; NULL unless a hook was set. Rows lie one behind the other. */
     const float *(*hidden)(struct wane__engine *engine, int row);
     /*
      * The very floats that the dense head gives for tokens `ids` of a hidden row. NULL or
      * WANE_EUNSUPPORTED where the engine cannot; facts.rescoring_exact says what the self-check saw.
+     * These five may be called from any thread, also several at once.
      */
     int (*rescore)(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
                    float *logits);
+    /*
+     * The same in two steps, for many calls on one row: `prepare` brings the row into the form that the
+     * head's product takes, in `rescore_size` bytes of the caller's, aligned to 64. Size 0: unsupported.
+     */
+    size_t (*rescore_size)(struct wane__engine *engine);
+    int (*rescore_prepare)(struct wane__engine *engine, const float *hidden, void *prepared);
+    int (*rescore_prepared)(struct wane__engine *engine, const void *prepared, const int32_t *ids, int count,
+                            float *logits);
+    /* Rows first … first + count - 1 of the head as floats, count × d. WANE_EUNSUPPORTED as above. */
+    int (*head_rows)(struct wane__engine *engine, int first, int count, float *out);
     void (*set_hook)(struct wane__engine *engine, wane__hidden_fn hook, void *user);
 
     /*
@@ -135,7 +146,7 @@ const char *wane__llama_version(void);
  * Wrong calls (a position that does not follow on, a sequence or token out of range, a batch too large, more
  * than the context holds, a sequence used after a failed decode without truncate) are refused in words with
  * WANE_EINVAL and counted in `violations`. A failed or interrupted decode leaves the lengths as they were.
- * The hook is called for at most 8 rows at a time. hidden has d = 8 floats that determine the row's logits.
+ * The hook is called for at most 8 rows at a time. hidden has d = 8 floats that determine the row's logits (64, `linear`).
  */
 struct wane__script_reply {
     const char *match;     /* part of the prompt's text */
@@ -154,8 +165,12 @@ struct wane__script {
     float peak;                    /* logit of the scripted token; 0: 10 */
     int context, sequences, batch; /* 0: 512, 4, 64; at most 64 sequences */
     int prompt_delay_ms; /* a decode takes so long for each item not wanted; in microseconds when negative */
-    bool recurrent;      /* truncate can only clear, copy only takes whole sequences */
-    int load_fail;       /* a WANE_E code to fail with at load */
+    bool linear; /* d = 64, and the logits are products with the rows of a head, as a model's are; replies'
+                            own `logits` are not used */
+    bool rescore_lies; /* rescored logits have the wrong sign */
+    bool narrow;       /* rescoring is exact for one row only, by the facts */
+    bool recurrent;    /* truncate can only clear, copy only takes whole sequences */
+    int load_fail;     /* a WANE_E code to fail with at load */
 };
 
 /* The struct is copied; what it points to must live until the engine is freed. */

@@ -16,9 +16,6 @@
  */
 #include "engine/llama_internal.h"
 
-#include "core/error.h"
-#include "core/memory.h"
-
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>
@@ -43,6 +40,12 @@ void wane__llama_head_observe(struct wane__llama_head *head, const struct ggml_t
 }
 
 /* ---------------------------------------------------------------- functions */
+
+/*
+ * Bytes of a hidden row in the form that the head's product takes: it lies on the stack of whoever rescores. Enough for
+ * 8,192 floats, or 30,000 weights of 8 bits; a wider head is not rescored.
+ */
+#define MOST_PREPARED 32768
 
 typedef const struct ggml_type_traits_cpu *(*traits_fn)(enum ggml_type);
 
@@ -69,42 +72,75 @@ static bool rows_are_plain(const struct ggml_tensor *w) {
     return w->nb[0] == ggml_type_size(w->type) && w->nb[1] == ggml_row_size(w->type, w->ne[0]);
 }
 
-static int open_functions(struct wane__llama *e, wane_error *error) {
+static void open_functions(struct wane__llama *e) {
     struct wane__llama_head *head = &e->head;
     const struct ggml_tensor *w = head->weights;
-    if (w == NULL || !head->plain || !rows_are_plain(w)) return WANE_OK;
-    if (w->ne[0] != e->base.facts.embedding_size || w->ne[1] != e->base.facts.vocab_size) return WANE_OK;
+    if (w == NULL || !head->plain || !rows_are_plain(w)) return;
+    if (w->ne[0] != e->base.facts.embedding_size || w->ne[1] != e->base.facts.vocab_size) return;
     traits_fn traits = find_traits(head);
     const struct ggml_type_traits_cpu *type = traits != NULL ? traits(w->type) : NULL;
-    if (type == NULL || type->vec_dot == NULL) return WANE_OK;
+    if (type == NULL || type->vec_dot == NULL) return;
     if (type->vec_dot_type != GGML_TYPE_F32) {
         const struct ggml_type_traits_cpu *row = traits(type->vec_dot_type);
-        if (row == NULL || row->from_float == NULL) return WANE_OK;
+        if (row == NULL || row->from_float == NULL) return;
         head->quantise = row->from_float;
     }
     head->quantised_size = ggml_row_size(type->vec_dot_type, w->ne[0]);
-    head->quantised = wane__alloc_aligned(64, head->quantised_size);
-    if (head->quantised == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for the head's row.");
+    if (head->quantised_size > MOST_PREPARED) return;
     head->dot = type->vec_dot;
     head->readable = true;
+}
+
+/* ---------------------------------------------------------------- rescoring */
+
+size_t wane__llama_rescore_size(struct wane__engine *engine) {
+    const struct wane__llama_head *head = &wane__llama_of(engine)->head;
+    return head->readable ? head->quantised_size : 0;
+}
+
+int wane__llama_rescore_prepare(struct wane__engine *engine, const float *hidden, void *prepared) {
+    const struct wane__llama_head *head = &wane__llama_of(engine)->head;
+    if (!head->readable) return WANE_EUNSUPPORTED;
+    if (head->quantise != NULL)
+        head->quantise(hidden, prepared, head->weights->ne[0]);
+    else
+        memcpy(prepared, hidden, head->quantised_size);
+    return WANE_OK;
+}
+
+int wane__llama_rescore_prepared(struct wane__engine *engine, const void *prepared, const int32_t *ids,
+                                 int count, float *logits) {
+    const struct wane__llama_head *head = &wane__llama_of(engine)->head;
+    if (!head->readable) return WANE_EUNSUPPORTED;
+    const struct ggml_tensor *w = head->weights;
+    int d = (int)w->ne[0];
+    for (int i = 0; i < count; i++) {
+        if (ids[i] < 0 || ids[i] >= w->ne[1]) return WANE_EINVAL;
+        head->dot(d, &logits[i], 0, (const char *)w->data + (size_t)ids[i] * w->nb[1], 0, prepared, 0, 1);
+    }
     return WANE_OK;
 }
 
 int wane__llama_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
                         float *logits) {
-    struct wane__llama *e = wane__llama_of(engine);
-    struct wane__llama_head *head = &e->head;
+    _Alignas(64) char prepared[MOST_PREPARED];
+    int rc = wane__llama_rescore_prepare(engine, hidden, prepared);
+    return rc == WANE_OK ? wane__llama_rescore_prepared(engine, prepared, ids, count, logits) : rc;
+}
+
+int wane__llama_head_rows(struct wane__engine *engine, int first, int count, float *out) {
+    const struct wane__llama_head *head = &wane__llama_of(engine)->head;
     if (!head->readable) return WANE_EUNSUPPORTED;
     const struct ggml_tensor *w = head->weights;
-    int d = (int)w->ne[0];
-    const void *row = hidden;
-    if (head->quantise != NULL) {
-        head->quantise(hidden, head->quantised, d);
-        row = head->quantised;
-    }
-    for (int i = 0; i < count; i++) {
-        if (ids[i] < 0 || ids[i] >= w->ne[1]) return WANE_EINVAL;
-        head->dot(d, &logits[i], 0, (const char *)w->data + (size_t)ids[i] * w->nb[1], 0, row, 0, 1);
+    const struct ggml_type_traits *type = ggml_get_type_traits(w->type);
+    if (type == NULL || (type->to_float == NULL && w->type != GGML_TYPE_F32)) return WANE_EUNSUPPORTED;
+    if (first < 0 || count < 0 || count > w->ne[1] - first) return WANE_EINVAL;
+    for (int i = 0; i < count; i++, out += w->ne[0]) {
+        const void *row = (const char *)w->data + (size_t)(first + i) * w->nb[1];
+        if (w->type == GGML_TYPE_F32)
+            memcpy(out, row, (size_t)w->ne[0] * sizeof *out);
+        else
+            type->to_float(row, out, w->ne[0]);
     }
     return WANE_OK;
 }
@@ -122,11 +158,13 @@ static bool rows_equal(struct wane__llama *e, int row) {
     int64_t rows = CHECKED_WEIGHTS / d;
     if (rows < 2048) rows = 2048;
     int64_t step = vocab > rows ? vocab / rows : 1;
+    _Alignas(64) char prepared[MOST_PREPARED];
+    if (wane__llama_rescore_prepare(&e->base, hidden, prepared) != WANE_OK) return false;
     for (int64_t i = 0; i < vocab; i += step) {
         int32_t id = (int32_t)i;
         float exact;
         uint32_t exact_bits, dense_bits; /* bit for bit: 0 and -0 are two results, NaN equals itself */
-        if (wane__llama_rescore(&e->base, hidden, &id, 1, &exact) != WANE_OK) return false;
+        if (wane__llama_rescore_prepared(&e->base, prepared, &id, 1, &exact) != WANE_OK) return false;
         memcpy(&exact_bits, &exact, sizeof exact_bits);
         memcpy(&dense_bits, &dense[i], sizeof dense_bits);
         if (exact_bits != dense_bits) return false;
@@ -162,14 +200,15 @@ static int check_head(struct wane__llama *e, wane_error *error) {
     if (rc != WANE_OK) return rc;
     if (head->norm == NULL || !e->rows[0].has_hidden) e->hook_possible = false;
     fill_facts(e);
-    rc = open_functions(e, error);
-    if (rc != WANE_OK || !head->readable) return rc;
+    open_functions(e);
+    if (!head->readable) return WANE_OK;
     head->exact_one = rows_equal(e, 0);
     e->base.facts.rescoring_exact = head->exact_one;
     rc = warm_decode(e, 4, error);
     if (rc != WANE_OK) return rc;
     head->exact_many = true;
     for (int i = 0; i < 4; i++) head->exact_many = head->exact_many && rows_equal(e, i);
+    e->base.facts.rescoring_exact_batch = head->exact_one && head->exact_many;
     return WANE_OK;
 }
 
@@ -195,7 +234,6 @@ int wane__llama_head_open(struct wane__llama *e, wane_error *error) {
 }
 
 void wane__llama_head_close(struct wane__llama_head *head) {
-    wane__free(head->quantised);
     if (head->library != NULL) dlclose(head->library);
     *head = (struct wane__llama_head){0};
 }

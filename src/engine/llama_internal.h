@@ -49,14 +49,13 @@ struct wane__llama_head {
     const struct ggml_tensor *norm;    /* `result_norm` of the graph being observed, else NULL */
     const struct ggml_tensor *weights; /* NULL: not found                                      */
     bool plain;
-    bool readable;   /* rows lie in host memory in the type's own layout */
-    bool exact_one;  /* self-check, one row in a batch: bit for bit      */
-    bool exact_many; /* the same, four rows in a batch                   */
-    void *library;   /* the CPU plug-in, held open                       */
-    ggml_from_float_t quantise;
+    bool readable;              /* rows lie in host memory in the type's own layout */
+    bool exact_one;             /* self-check, one row in a batch: bit for bit      */
+    bool exact_many;            /* the same, four rows in a batch                   */
+    void *library;              /* the CPU plug-in, held open                       */
+    ggml_from_float_t quantise; /* NULL: `dot` takes floats */
     ggml_vec_dot_t dot;
-    void *quantised; /* one hidden row in the type that `dot` takes */
-    size_t quantised_size;
+    size_t quantised_size; /* of one hidden row in the type that `dot` takes */
 };
 
 /* A row of the last decode. */
@@ -151,6 +150,11 @@ int wane__llama_head_open(struct wane__llama *engine, wane_error *error);
 void wane__llama_head_close(struct wane__llama_head *head);
 int wane__llama_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
                         float *logits);
+size_t wane__llama_rescore_size(struct wane__engine *engine);
+int wane__llama_rescore_prepare(struct wane__engine *engine, const float *hidden, void *prepared);
+int wane__llama_rescore_prepared(struct wane__engine *engine, const void *prepared, const int32_t *ids,
+                                 int count, float *logits);
+int wane__llama_head_rows(struct wane__engine *engine, int first, int count, float *out);
 
 /* ------------------------------------------------------------- llama_text.c */
 

@@ -27,6 +27,7 @@ enum {
     MARK = 258,
     FIRST_PIECE = 259,
     WIDTH = 8,     /* d: what WIDTH floats of hidden hold is listed at fill_hidden */
+    WIDE = 64,     /* d of a linear head */
     HOOK_ROWS = 8, /* few, so that tests with more rows see several calls */
     MOST_SEQUENCES = 64
 };
@@ -57,6 +58,10 @@ struct script_engine {
 
 static struct script_engine *self(struct wane__engine *engine) {
     return (struct script_engine *)engine;
+}
+
+static size_t width(const struct script_engine *engine) {
+    return engine->script.linear ? WIDE : WIDTH;
 }
 
 static void count_violation(struct script_engine *engine) {
@@ -225,6 +230,16 @@ static int32_t language(const int32_t *token, int count) {
     return (unsigned char)letters[hash % (sizeof letters - 1)];
 }
 
+/* 24 bits of a hash, in [-1, 1) */
+static float unit_of(uint64_t hash) {
+    return (float)(int32_t)(hash >> 40) * 0x1p-23f - 1.0f;
+}
+
+/* A linear head's row: fixed numbers, so that the rows are nearly orthogonal. */
+static float weight_of(int32_t token, int j) {
+    return unit_of(wane__mix64((uint64_t)(uint32_t)token << 8 | (uint64_t)j));
+}
+
 /*
  * A row of hidden, from which the logits follow: [0] the favoured token, [1] the index of the reply whose own
  * logits are used, or -1, [2] the step, [3 …] a hash of the whole sequence, so that rows of
@@ -245,22 +260,55 @@ static void fill_hidden(struct script_engine *engine, const int32_t *token, int 
     for (int i = 0; i < count; i++) hash = wane__mix64(hash ^ (uint64_t)(uint32_t)token[i]);
     for (int i = 3; i < WIDTH; i++) {
         hash = wane__mix64(hash);
-        hidden[i] = (float)(int32_t)(hash >> 40) * 0x1p-23f - 1.0f; /* 24 bits, in [-1, 1) */
+        hidden[i] = unit_of(hash);
+    }
+    /* Along the favoured token's row, and a little in every direction. */
+    for (int j = 0; engine->script.linear && j < WIDE; j++) {
+        hash = wane__mix64(hash);
+        hidden[j] = engine->script.peak * weight_of(favoured, j) * (3.0f / WIDE) + 0.2f * unit_of(hash);
     }
 }
 
 static float logit_of(const struct script_engine *engine, const float *hidden, int32_t token) {
+    if (engine->script.linear) {
+        float sum = 0;
+        for (int j = 0; j < WIDE; j++) sum += weight_of(token, j) * hidden[j];
+        return sum;
+    }
     if (hidden[1] >= 0) return engine->script.replies[(size_t)hidden[1]].logits[token];
     int distance = abs(token - (int32_t)hidden[0]);
     return engine->script.peak - (float)distance;
 }
 
-static int script_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
-                          float *logits) {
+static size_t script_rescore_size(struct wane__engine *engine) {
+    return width(self(engine)) * sizeof(float);
+}
+
+static int script_rescore_prepare(struct wane__engine *engine, const float *hidden, void *prepared) {
+    memcpy(prepared, hidden, script_rescore_size(engine));
+    return WANE_OK;
+}
+
+static int script_rescore_prepared(struct wane__engine *engine, const void *prepared, const int32_t *ids,
+                                   int count, float *logits) {
     for (int i = 0; i < count; i++) {
         if (ids[i] < 0 || ids[i] >= VOCAB) return WANE_EINVAL;
-        logits[i] = logit_of(self(engine), hidden, ids[i]);
+        logits[i] = logit_of(self(engine), prepared, ids[i]);
+        if (self(engine)->script.rescore_lies) logits[i] = -logits[i];
     }
+    return WANE_OK;
+}
+
+static int script_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
+                          float *logits) {
+    return script_rescore_prepared(engine, hidden, ids, count, logits);
+}
+
+static int script_head_rows(struct wane__engine *engine, int first, int count, float *out) {
+    if (!self(engine)->script.linear) return WANE_EUNSUPPORTED;
+    if (first < 0 || count < 0 || count > VOCAB - first) return WANE_EINVAL;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < WIDE; j++) *out++ = weight_of(first + i, j);
     return WANE_OK;
 }
 
@@ -345,18 +393,19 @@ static int run_rows(struct script_engine *engine, const struct wane__item *items
         if (place.reply != NULL && place.reply->fail_at >= 0 && place.step == place.reply->fail_at)
             return wane__fail(error, WANE_EENGINE, "script: decode failed at step %d, as written",
                               place.step);
-        fill_hidden(engine, token, items[i].pos + 1, engine->hidden + (size_t)rows * WIDTH);
+        fill_hidden(engine, token, items[i].pos + 1, engine->hidden + (size_t)rows * width(engine));
         rows++;
     }
     for (int first = 0; first < rows; first += HOOK_ROWS) {
         int some = rows - first < HOOK_ROWS ? rows - first : HOOK_ROWS;
-        const float *hidden = engine->hidden + (size_t)first * WIDTH;
-        bool dense = engine->hook == NULL || engine->hook(engine->hook_user, hidden, first, some, WIDTH);
+        const float *hidden = engine->hidden + (size_t)first * width(engine);
+        bool dense =
+            engine->hook == NULL || engine->hook(engine->hook_user, hidden, first, some, (int)width(engine));
         for (int row = first; row < first + some; row++) {
             engine->has_logits[row] = dense;
             for (int32_t t = 0; dense && t < VOCAB; t++)
                 engine->logits[(size_t)row * VOCAB + (size_t)t] =
-                    logit_of(engine, engine->hidden + (size_t)row * WIDTH, t);
+                    logit_of(engine, engine->hidden + (size_t)row * width(engine), t);
         }
     }
     engine->rows = rows;
@@ -419,7 +468,7 @@ static const float *script_hidden(struct wane__engine *base, int row) {
         count_violation(engine);
         return NULL;
     }
-    return engine->hook != NULL ? engine->hidden + (size_t)row * WIDTH : NULL;
+    return engine->hook != NULL ? engine->hidden + (size_t)row * width(engine) : NULL;
 }
 
 static void script_set_hook(struct wane__engine *engine, wane__hidden_fn hook, void *user) {
@@ -506,6 +555,10 @@ static const struct wane__engine_ops script_ops = {
     .logits = script_logits,
     .hidden = script_hidden,
     .rescore = script_rescore,
+    .rescore_size = script_rescore_size,
+    .rescore_prepare = script_rescore_prepare,
+    .rescore_prepared = script_rescore_prepared,
+    .head_rows = script_head_rows,
     .set_hook = script_set_hook,
     .truncate = script_truncate,
     .copy = script_copy,
@@ -522,7 +575,7 @@ static void fill_facts(struct script_engine *engine) {
         .engine = "script",
         .template_kind = "file",
         .vocab_size = VOCAB,
-        .embedding_size = WIDTH,
+        .embedding_size = (int)width(engine),
         .layers = 1,
         .trained_context = script->context,
         .context = script->context,
@@ -533,6 +586,7 @@ static void fill_facts(struct script_engine *engine) {
         .head_buffer = "CPU",
         .head_plain = true,
         .rescoring_exact = true,
+        .rescoring_exact_batch = !script->narrow,
         .recurrent = script->recurrent,
         .bos = BOS,
         .eos = END,
@@ -553,7 +607,7 @@ static bool allocate(struct script_engine *engine) {
     engine->tokens = wane__alloc_zero(sequences * context, sizeof *engine->tokens);
     engine->text = wane__alloc_zero(context, longest);
     engine->text_end = wane__alloc_zero(context, sizeof *engine->text_end);
-    engine->hidden = wane__alloc_zero(batch * WIDTH, sizeof *engine->hidden);
+    engine->hidden = wane__alloc_zero(batch * width(engine), sizeof *engine->hidden);
     engine->logits = wane__alloc_zero(batch * VOCAB, sizeof *engine->logits);
     engine->has_logits = wane__alloc_zero(batch, sizeof *engine->has_logits);
     if (!engine->sequences || !engine->tokens || !engine->text || !engine->text_end || !engine->hidden ||

@@ -31,6 +31,12 @@ struct wane__source {
     int (*fetch)(struct wane__source *source, const int32_t *tokens, int count, float *logits);
     /* log Σ exp(scale · logit) over all tokens but the skipped ones; -INFINITY when none is left. */
     int (*log_sum)(struct wane__source *source, float scale, const int32_t *skip, int skips, double *out);
+    /*
+     * The same, between two bounds, for much less: what it is in truth lies outside them with the source's
+     * failure probability. *low == *high when it is known. NULL: the source has only the exact one.
+     */
+    int (*log_sum_bounds)(struct wane__source *source, float scale, const int32_t *skip, int skips,
+                          double *low, double *high);
 };
 
 /* The dense head's row as a source: reads V floats, keeps none. `logits` must outlive the source. */

@@ -216,15 +216,34 @@ static double weight(const struct wane__sampler *sampler, int index, double scal
     return wane__exp_weight(((double)sampler->list[index].logit - (double)sampler->list[0].logit) * scale);
 }
 
-/* Σ exp(scale · (logit - best)) over the whole vocabulary after processors. */
+/* A sum that is known, or known to lie between two bounds. */
+struct mass {
+    double low, high;
+};
+
+/*
+ * Σ exp(scale · (logit - best)) over the whole vocabulary after processors; `exactly`, or between bounds where
+ * the source has them.
+ */
 static int whole_mass(struct wane__sampler *sampler, struct wane__source *source, int named_count,
-                      double scale, double *mass, wane_error *error) {
-    double unnamed, best = (double)sampler->list[0].logit;
-    int status = source->log_sum(source, (float)scale, sampler->named.token, sampler->named.count, &unnamed);
+                      double scale, bool exactly, struct mass *mass, wane_error *error) {
+    const struct wane__named *named = &sampler->named;
+    double low, high, best = (double)sampler->list[0].logit;
+    int status;
+    if (exactly || source->log_sum_bounds == NULL) {
+        status = source->log_sum(source, (float)scale, named->token, named->count, &low);
+        high = low;
+    } else {
+        status = source->log_sum_bounds(source, (float)scale, named->token, named->count, &low, &high);
+    }
     if (status != WANE_OK) return source_failed(status, error);
-    *mass = exp(unnamed - scale * best);
-    for (int i = 0; i < named_count; i++)
-        *mass += wane__exp_weight(((double)sampler->named_sorted[i].logit - best) * scale);
+    mass->low = exp(low - scale * best);
+    mass->high = high > low ? exp(high - scale * best) : mass->low;
+    for (int i = 0; i < named_count; i++) {
+        double one = wane__exp_weight(((double)sampler->named_sorted[i].logit - best) * scale);
+        mass->low += one;
+        mass->high += one;
+    }
     return WANE_OK;
 }
 
@@ -239,28 +258,34 @@ static int draw_within(const struct wane__sampler *sampler, int count, double sc
     return 0; /* not reached: the same sum, and u < 1 */
 }
 
+/* A status: the target's bounds do not say where the walk ends. */
+enum { AMBIGUOUS = 1 };
+
 /*
  * Walk the list in growing rounds until it is cut below `lowest`, or until the running sum reaches `target`:
- * top-p's share or, in an open draw, the draw's. INFINITY: no sum is taken.
+ * top-p's share or, in an open draw, the draw's. INFINITY: no sum is taken. AMBIGUOUS when the sum passes the
+ * target's lower bound and not its upper one: what is chosen is then not known.
  */
 static int walk_rounds(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk,
-                       double scale, double target, wane_error *error) {
+                       double scale, struct mass target, wane_error *error) {
     double sum = 0;
     int at = 0;
     for (int round = FIRST_ROUND;;) {
         for (; at < sampler->list_count; at++) {
             walk->support = walk->chosen = at;
             if (at > 0 && sampler->list[at].logit < walk->lowest) return WANE_OK;
-            if (isinf(target)) continue;
+            if (isinf(target.low)) continue;
             sum += weight(sampler, at, scale);
             walk->support = walk->open ? sampler->list_count : at + 1;
-            if (walk->open ? sum > target : sum >= target) return WANE_OK;
+            if (!(walk->open ? sum > target.low : sum >= target.low)) continue;
+            return (walk->open ? sum > target.high : sum >= target.high) ? WANE_OK : AMBIGUOUS;
         }
         if (walk->all) break;
         round = round < LAST_ROUND ? round * 4 : sampler->vocab_size;
         int status = fill_list(sampler, source, round, walk, error);
         if (status != WANE_OK) return status;
     }
+    if (target.low < target.high) return AMBIGUOUS;
     walk->support = at;
     /*
      * The target was taken of a sum in another order: it may lie past this one by a last bit. In an open
@@ -290,7 +315,8 @@ static int draw_token(struct wane__sampler *sampler, struct wane__source *source
                       wane_error *error) {
     const wane_sampling *s = &sampler->settings;
     /* A float, because the source's normaliser must be taken at the very same scale. */
-    double scale = (double)(1 / s->temperature), target = INFINITY;
+    double scale = (double)(1 / s->temperature), walked = 1;
+    struct mass target = {INFINITY, INFINITY};
     walk->lowest = s->min_p > 0 ? sampler->list[0].logit + sampler->min_p_distance : -INFINITY;
     if (s->top_k > 0) {
         cut_list(sampler, walk);
@@ -301,12 +327,18 @@ static int draw_token(struct wane__sampler *sampler, struct wane__source *source
     walk->open = !nucleus && !(s->min_p > 0) && scale <= COLDEST;
     if (!nucleus && !(s->min_p > 0) && !walk->open)
         walk->lowest = sampler->list[0].logit + (float)(WANE__EXP_LOW / scale);
-    if (walk->open || nucleus) {
-        int status = whole_mass(sampler, source, walk->named_count, walk->open ? scale : 1, &target, error);
-        if (status != WANE_OK) return status;
-        target *= walk->open ? u : (double)s->top_p;
+    if (walk->open) walked = scale;
+    int status = AMBIGUOUS;
+    /* At first with bounds, where there are any: they rarely leave it open, and cost much less. */
+    for (int exactly = 0; exactly <= 1 && status == AMBIGUOUS; exactly++) {
+        if (walk->open || nucleus) {
+            status = whole_mass(sampler, source, walk->named_count, walked, exactly, &target, error);
+            if (status != WANE_OK) return status;
+            double share = walk->open ? u : (double)s->top_p;
+            target = (struct mass){target.low * share, target.high * share};
+        }
+        status = walk_rounds(sampler, source, walk, walked, target, error);
     }
-    int status = walk_rounds(sampler, source, walk, walk->open ? scale : 1, target, error);
     if (status == WANE_OK && !walk->open) walk->chosen = draw_within(sampler, walk->support, scale, u);
     return status;
 }

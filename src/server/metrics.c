@@ -148,6 +148,30 @@ static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out
          s->busy_seconds);
 }
 
+static void write_head(const wane_head_state *h, struct wane__buf *out) {
+    static const char counter[] = "counter";
+    whole(out, "wane_head_certified", "gauge", "1 while tokens come from the certified head.", h->certified);
+    whole(out, "wane_head_rows_total", counter, "Hidden rows scanned by the certified head.", h->rows);
+    head(out, "wane_head_survivors_total", counter,
+         "Rows of the LM head that the scan left over, by level; exact: rescored.");
+    wane__buf_format(out,
+                     "wane_head_survivors_total{level=\"1\"} %llu\n"
+                     "wane_head_survivors_total{level=\"2\"} %llu\n"
+                     "wane_head_survivors_total{level=\"exact\"} %llu\n",
+                     (unsigned long long)h->survivors1, (unsigned long long)h->survivors2,
+                     (unsigned long long)h->rescored);
+    head(out, "wane_head_dense_total", counter, "Answers and rows of the dense head, by reason.");
+    const char *const reasons[] = {"many", "sum", "batch", "off"};
+    const uint64_t counts[] = {h->dense_many, h->dense_sum, h->dense_batch, h->dense_off};
+    for (int i = 0; i < 4; i++)
+        wane__buf_format(out, "wane_head_dense_total{reason=\"%s\"} %llu\n", reasons[i],
+                         (unsigned long long)counts[i]);
+    whole(out, "wane_shadow_checks_total", counter, "Tokens that the dense head computed as well.",
+          h->shadow_checks);
+    whole(out, "output_divergence_count", counter, "Of these, tokens that were not the certified head's.",
+          h->divergences);
+}
+
 static void write_requests(const struct wane__metrics *metrics, const char *const *routes, int route_count,
                            struct wane__buf *out) {
     head(out, "wane_http_requests_total", "counter",
@@ -167,9 +191,10 @@ static void write_requests(const struct wane__metrics *metrics, const char *cons
 
 void wane__metrics_write(struct wane__metrics *metrics, const char *const *routes, int route_count,
                          const wane_model_facts *facts, const wane_scheduler_state *state,
-                         struct wane__buf *out) {
+                         const wane_head_state *certified, struct wane__buf *out) {
     write_info(facts, out);
     write_scheduler(state, out);
+    write_head(certified, out);
     pthread_mutex_lock(&metrics->lock);
     real(out, "wane_uptime_seconds", "gauge", "Seconds since the server started.",
          wane__now() - metrics->started);

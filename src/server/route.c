@@ -159,7 +159,9 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     for (int i = 0; i < ROUTES; i++) names[i] = routes[i].path;
     wane_scheduler_get_state(server->scheduler, &state);
     state.stopping = state.stopping || atomic_load(&server->stopping);
-    wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state,
+    wane_head_state head;
+    wane_model_get_head_state(server->model, &head);
+    wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
                         &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }

@@ -132,6 +132,7 @@ void wane_scheduler_free(wane_scheduler *s) {
     pthread_join(s->thread, NULL);
     /* The next one to stand on this model finds it as it was after loading. */
     for (int i = 0; i < s->slot_count; i++) s->engine->ops->truncate(s->engine, i, 0);
+    s->engine->ops->set_hook(s->engine, NULL, NULL);
     wane_model *model = s->model;
     scheduler_release(s);
     atomic_store(&model->taken, false);
@@ -227,7 +228,7 @@ int wane_scheduler_submit(wane_scheduler *s, const int32_t *tokens, size_t count
     if (rc != WANE_OK) return refuse(s, rc);
 
     wane_ticket *t = NULL;
-    rc = wane__ticket_new(s, s->engine, tokens, count, generation, &t, error);
+    rc = wane__ticket_new(s, &s->model->rows, tokens, count, generation, &t, error);
     pthread_mutex_lock(&s->lock);
     s->reserved--;
     if (rc == WANE_OK && s->stopping) rc = wane__fail(error, WANE_ESHUTDOWN, "The scheduler is stopping.");

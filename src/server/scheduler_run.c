@@ -301,7 +301,7 @@ static void handle_failure(wane_scheduler *s, int code, const wane_error *error)
 static bool decode(wane_scheduler *s, int count) {
     if (!announce(s)) return false;
     wane_error error = {0};
-    int code = s->engine->ops->decode(s->engine, s->items, count, &error);
+    int code = wane__rows_decode(&s->model->rows, s->items, count, &error);
     bool interrupted = withdraw(s);
     for (int i = 0; i < s->planned_count; i++) {
         struct wane__slot *slot = s->planned[i];

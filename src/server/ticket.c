@@ -17,7 +17,7 @@
 
 /* ------------------------------------------------------------------ lifetime */
 
-int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__engine *engine, const int32_t *tokens,
+int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__rows *rows, const int32_t *tokens,
                      size_t count, const wane_generation *generation, wane_ticket **ticket,
                      wane_error *error) {
     wane_ticket *t = wane__alloc_zero(1, sizeof *t);
@@ -27,7 +27,7 @@ int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__engine *engi
         wane__free(t);
         return wane__fail(error, WANE_ENOMEM, "No memory for a request.");
     }
-    int rc = wane__reply_init(&t->reply, engine, tokens, count, generation, error);
+    int rc = wane__reply_init(&t->reply, rows, tokens, count, generation, error);
     if (rc != WANE_OK) {
         wane__free(t->tenant);
         wane__free(t);

@@ -57,7 +57,7 @@ struct wane_ticket {
 };
 
 /* Copies tokens and settings; WANE_ECONTEXT, WANE_EINVAL or WANE_ENOMEM. Held by reader and scheduler. */
-int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__engine *engine, const int32_t *tokens,
+int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__rows *rows, const int32_t *tokens,
                      size_t count, const wane_generation *generation, wane_ticket **ticket,
                      wane_error *error);
 /* Let go of it: frees it when the other holder has let go too. */

@@ -275,8 +275,9 @@ static void test_metrics(void **state) {
     static const char *const routes[] = {"/a", "/b"};
     wane_model_facts facts = {.name = "a\"b\\c", .engine = "e"};
     wane_scheduler_state nothing = {0};
+    wane_head_state no_head = {.reason = ""};
     wane__metrics_init(&metrics);
-    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &out);
+    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, &out);
     assert_null(strstr(out.data, " nan"));
     assert_null(strstr(out.data, " inf"));
     assert_non_null(strstr(out.data, "model=\"a\\\"b\\\\c\""));
@@ -291,12 +292,21 @@ static void test_metrics(void **state) {
     busy.stuck = true;
     assert_int_equal(wane__metrics_retry_after(&metrics, &busy), 60);
     wane__buf_clear(&out);
-    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &out);
+    wane_head_state head = {
+        .certified = true, .rows = 7, .survivors1 = 70, .rescored = 21, .dense_sum = 2, .shadow_checks = 5};
+    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &out);
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"200\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"other\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"1\"} 0\n"));
     assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"2.5\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_time_per_output_token_seconds_sum 2\n"));
+    assert_non_null(strstr(out.data, "\nwane_head_certified 1\n"));
+    assert_non_null(strstr(out.data, "\nwane_head_rows_total 7\n"));
+    assert_non_null(strstr(out.data, "\nwane_head_survivors_total{level=\"1\"} 70\n"));
+    assert_non_null(strstr(out.data, "\nwane_head_survivors_total{level=\"exact\"} 21\n"));
+    assert_non_null(strstr(out.data, "\nwane_head_dense_total{reason=\"sum\"} 2\n"));
+    assert_non_null(strstr(out.data, "\nwane_shadow_checks_total 5\n"));
+    assert_non_null(strstr(out.data, "\noutput_divergence_count 0\n"));
     wane__buf_free(&out);
     wane__metrics_close(&metrics);
 }

@@ -535,8 +535,10 @@ static int counting_log_sum(struct wane__source *source, float scale, const int3
 }
 
 static struct counting_source count_draw(const wane_sampling *s, const float *row, int vocab) {
-    struct counting_source counting = {
-        {vocab, counting_best, counting_fetch, counting_log_sum}, {{0}, 0, 0}, 0, 0, 0, 0};
+    struct counting_source counting = {.source = {.vocab_size = vocab,
+                                                  .best = counting_best,
+                                                  .fetch = counting_fetch,
+                                                  .log_sum = counting_log_sum}};
     struct wane__sampler *sampler;
     struct wane__choice choice;
     wane__dense_source_init(&counting.dense, row, vocab);

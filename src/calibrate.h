@@ -1,0 +1,32 @@
+/*
+ * calibrate.h - what the body makes of a text: mean and covariance of the hidden rows that enter the head.
+ *
+ * The text (calibration.c) ships with wane: conversations of many domains, so that the rows are like those of
+ * real replies. It is run through the body once a model, without the head.
+ */
+#ifndef WANE_CALIBRATE_H
+#define WANE_CALIBRATE_H
+
+#include "engine/engine.h"
+
+struct wane__calibration_part {
+    const char *user, *assistant;
+};
+extern const struct wane__calibration_part wane__calibration[];
+extern const int wane__calibration_count;
+
+struct wane__moments {
+    float *mean;       /* d */
+    float *covariance; /* d × d */
+    int64_t rows;
+};
+
+/*
+ * Uses sequence 0, which is empty before and after, and the engine's hook. `progress` (may be NULL) hears shares of 0 to
+ * `most` of "head". On an error nothing is left to free.
+ */
+int wane__calibrate(struct wane__engine *engine, wane_progress_fn progress, void *user, double most,
+                    struct wane__moments *moments, wane_error *error);
+void wane__moments_free(struct wane__moments *moments);
+
+#endif

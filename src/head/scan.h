@@ -1,0 +1,72 @@
+/*
+ * scan.h - reading the sketch: what a hidden row looks like to the kernels, and the kernels.
+ *
+ * A column of level 1 holds 8 coordinates of 32 rows, one bit each. For 4 coordinates the sum of the query's
+ * numbers at the set bits has 16 possible values: a table of bytes that a shuffle looks up for all rows at once.
+ * The numbers have 6 bits, so that two such sums, each less the sum of its negative numbers, fit a byte together:
+ * next to one bit of a weight that rounding is nothing. Sums are integers, and what is made of them is done in one
+ * order without fusing: all kernels give the same bits.
+ */
+#ifndef WANE_HEAD_SCAN_H
+#define WANE_HEAD_SCAN_H
+
+#include "head/sketch.h"
+
+enum { WANE__SCAN_MOST = 31 }; /* largest number of the query at level 1 */
+
+/* A hidden row against one group. */
+struct wane__scan_group {
+    int columns, planes;   /* of level 1 */
+    const uint8_t *tables; /* columns × 32 for the low nibbles, then for the high ones; each 16 bytes twice */
+    float step, offset;    /* estimate = s · step · (sum + offset) */
+    float error_row;       /* a variance: s² · (ratio² · error_row + error_query) */
+    float error_query;
+    float ratio_low, ratio_step;
+    int32_t exponent;
+    /* Level 2 */
+    const int8_t *fine;
+    int dims;
+    float fine_step, fine_offset, fine_error_row, fine_error_query;
+};
+
+/*
+ * What is known of 32 rows of the head: logit = estimate ± half. All in one place, so that writing it is one
+ * stream: the lines are rarely in the cache when a scan begins.
+ */
+struct wane__scan_block {
+    float estimate[WANE__SKETCH_ROWS], half[WANE__SKETCH_ROWS];
+    uint8_t state[WANE__SKETCH_ROWS]; /* a scan sets it to 0 */
+    uint8_t padding[32];
+};
+
+/* A hidden row, and what it makes of the head's rows. */
+struct wane__scan_query {
+    struct wane__scan_group group[WANE__SKETCH_GROUPS];
+    float constant; /* same for all rows */
+    float sigmas, slack;
+    struct wane__scan_block *known;
+    float *block_upper;    /* largest estimate + half of 32 rows */
+    float *block_estimate; /* largest estimate */
+};
+
+struct wane__scan_kernels {
+    const char *name;
+    /* Level 1 of blocks from … to - 1 for `count` hidden rows. */
+    void (*scan)(const struct wane__sketch *sketch, size_t from, size_t to,
+                 const struct wane__scan_query *queries, int count);
+    /* Σ nibble · fine over `dims` coordinates (a multiple of 64) of a record of level 2. */
+    int32_t (*fine)(const uint8_t *nibbles, const int8_t *fine, int dims);
+};
+
+/* The best table for this processor, and table `index` (0: plain …) for tests; NULL past the last. */
+const struct wane__scan_kernels *wane__scan_kernels(void);
+const struct wane__scan_kernels *wane__scan_kernels_at(int index);
+
+extern const struct wane__scan_kernels wane__scan_plain;
+#if defined(__x86_64__) && defined(__GNUC__)
+extern const struct wane__scan_kernels wane__scan_avx2, wane__scan_avx512;
+#elif defined(__aarch64__)
+extern const struct wane__scan_kernels wane__scan_neon;
+#endif
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * rows.h - the rows of a decoded batch as sources of candidates: from the certified head, or from the dense one.
+ *
+ *     decode ─► body ─► hook ─┬─► [the graph ends]  rows ─► scan ─► certified source
+ *                             └─► dense head ──────────────────────► dense source
+ *
+ * One a model; whoever stands on the model (a session, a scheduler's engine thread) decodes through it. It decides for
+ * each batch which head runs, and which tokens are computed both ways (the shadow check). Counters may be read from any
+ * thread, everything else belongs to the one that decodes.
+ */
+#ifndef WANE_ROWS_H
+#define WANE_ROWS_H
+
+#include "engine/engine.h"
+#include "head/head.h"
+#include "sample/sample.h"
+
+#include <pthread.h>
+
+/* How a token came about; one word for metrics, audit and the token view. */
+enum wane__origin { WANE__ORIGIN_DENSE = 0, WANE__ORIGIN_CERTIFIED = 1, WANE__ORIGIN_NONE = 2 };
+
+/* So many candidates are compared in a shadow check. */
+#define WANE__CHECKED_MOST 64
+/* After so many divergences the head is switched off: one is a miss that `k` allows or a fault, three are a fault. */
+#define WANE__DIVERGENCES_MOST 3
+
+struct wane__rows {
+    struct wane__engine *engine;
+    struct wane__head *head; /* NULL: there is none */
+    int mode;                /* WANE_HEAD_…, as asked for */
+    int scan_most;           /* rows in one scan */
+    bool off;                /* switched off after divergences */
+    uint64_t shadow_below;   /* a hash below it: check */
+    uint64_t calls;          /* decodes, for that hash */
+
+    /* The last decode. */
+    enum wane__origin origin;
+    bool checked;        /* both heads ran */
+    int wanted;          /* its rows */
+    int scanned, behind; /* rows scanned … behind - 1 are in the head's scan */
+    struct wane__candidate seen[WANE__CHECKED_MOST];
+
+    /* What others see. */
+    pthread_mutex_t lock;
+    wane_head_state state;
+    uint64_t divergences; /* the decoding thread's copy */
+};
+
+/* A row as the layer takes it. */
+struct wane__row {
+    struct wane__source *source; /* NULL when there is no head at all */
+    const float *hidden;         /* NULL: unknown */
+    enum wane__origin origin;
+    bool checked; /* `dense` holds the engine's own row, to compare with */
+    struct wane__dense_source dense;
+};
+
+void wane__rows_init(struct wane__rows *rows, struct wane__engine *engine);
+void wane__rows_close(struct wane__rows *rows);
+/* The share of decodes to check, 0 … 1. */
+void wane__rows_set_shadow(struct wane__rows *rows, double share);
+/* Will the next row be certified? */
+bool wane__rows_certified(const struct wane__rows *rows);
+
+/* The engine's decode, with the head that this batch gets. */
+int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, int count, wane_error *error);
+/*
+ * Row `row` of the last decode; its source is good until the next decode, or the next call if rows are not asked for in
+ * ascending order. WANE_EENGINE when the row holds NaN.
+ */
+int wane__rows_get(struct wane__rows *rows, int row, struct wane__row *out, wane_error *error);
+/*
+ * The shadow check's verdict on one token: `certified` (`status` is how its draw went) against `dense`, and the row's
+ * logits bit for bit. Remembers what the certified draw saw with wane__rows_remember, before the sampler is used again.
+ */
+void wane__rows_remember(struct wane__rows *rows, const struct wane__choice *certified);
+void wane__rows_judge(struct wane__rows *rows, int row, struct wane__row *view, int status,
+                      const struct wane__choice *certified, const struct wane__choice *dense);
+/* Show the counters to other threads. */
+void wane__rows_settle(struct wane__rows *rows);
+
+#endif
