@@ -110,6 +110,7 @@ typedef struct wane_model_options {
     const char *head_folder; /* where sketches are kept; NULL: sketches/ in the user's cache folder  */
     bool head_rebuild;       /* build the sketch even where there is one                             */
     float head_sigmas;       /* k: see wane_head_state; 3..12, default 6                             */
+    bool head_always;        /* certified even where the dense head is the faster one                */
     double shadow;           /* share of tokens that are also computed densely; 0..1, default 0.001  */
     wane_log_fn log;         /* NULL: silent                                                         */
     void *log_user;
@@ -191,6 +192,8 @@ typedef struct wane_head_state {
     uint64_t dense_many, dense_sum; /* answered by computing all: too many survived; a sum was asked for */
     uint64_t dense_batch;           /* rows of batches in which rescoring is not exact                 */
     uint64_t dense_off;             /* rows while the head was dense                                   */
+    uint64_t dense_pace;            /* rows for which the dense head was the faster one                */
+    uint64_t dense_whole;           /* rows of which all logits were wanted (logprobs)                 */
     uint64_t shadow_checks, divergences; /* tokens also computed densely; of these, other than certified */
 } wane_head_state;
 

@@ -6,6 +6,7 @@
  */
 #include "layer.h"
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/tokens.h"
@@ -18,6 +19,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
                      const wane_generation *generation, wane_error *error) {
     struct wane__engine *engine = rows->engine;
     *reply = (struct wane__reply){.engine = engine, .rows = rows, .ignore_end = generation->ignore_end};
+    reply->whole = generation->sampling.top_logprobs >= 0;
     int room = engine->facts.context;
     if (count == 0) return wane__fail(error, WANE_EINVAL, "The prompt is empty: give at least one token.");
     if (count >= (size_t)room)
@@ -146,8 +148,11 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     *event = (wane_event){.token = -1};
     wane__step_enter();
     open_step(reply);
+    if (reply->reply_count == 0) wane__pace_begin(&reply->rows->pace);
+    double began = wane__now();
     int result = stage_head(reply, row, error);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
+    wane__rows_spent(reply->rows, wane__now() - began);
     if (result == WANE_OK) result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();

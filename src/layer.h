@@ -42,6 +42,7 @@ struct wane__reply {
     int limit; /* max_tokens, or what the context leaves */
     bool limit_is_context;
     bool ignore_end;
+    bool whole; /* reads all logits of its rows: logprobs */
     enum wane__mode mode;
     struct wane__row row;   /* the current one */
     struct wane__step step; /* of the last token */

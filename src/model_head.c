@@ -230,6 +230,7 @@ int wane__model_head_open(wane_model *model, const wane_model_options *options, 
     if (result == WANE_ECANCELLED) return wane__fail(error, result, "%s", reason.text);
     if (result != WANE_OK) return give_up(model, reason.text);
     wane__rows_set_shadow(&model->rows, options->shadow);
+    model->rows.pace.always = options->head_always;
     model->rows.mode = WANE_HEAD_CERTIFIED;
     fill_state(&o);
     wane__rows_settle(&model->rows);

@@ -8,6 +8,7 @@
  */
 #include "rows.h"
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/rng.h"
 
@@ -17,6 +18,7 @@
 void wane__rows_init(struct wane__rows *rows, struct wane__engine *engine) {
     *rows = (struct wane__rows){.engine = engine, .mode = WANE_HEAD_DENSE, .scan_most = 1};
     rows->state.reason = rows->state.path = rows->state.kernel = "";
+    wane__pace_init(&rows->pace);
     pthread_mutex_init(&rows->lock, NULL);
 }
 
@@ -38,12 +40,15 @@ bool wane__rows_certified(const struct wane__rows *rows) {
 
 /* Between body and head: does the dense head run? The engine keeps a copy of the rows. */
 static bool on_hidden(void *user, const float *hidden, int first, int count, int d) {
-    const struct wane__rows *rows = user;
+    struct wane__rows *rows = user;
     (void)hidden;
     (void)first;
     (void)count;
     (void)d;
-    return rows->checked;
+    /* In several pieces the body goes on in between: then there is nothing to be learnt. */
+    rows->timed = rows->timed && rows->head_began <= 0;
+    rows->head_began = wane__now();
+    return rows->checked || rows->origin == WANE__ORIGIN_DENSE;
 }
 
 /* Every so many-th decode by a hash of its number: no pattern in the traffic can hide from it, and a test can repeat it. */
@@ -51,23 +56,67 @@ static bool check_is_due(struct wane__rows *rows) {
     return rows->shadow_below > 0 && wane__mix64(rows->calls) <= rows->shadow_below;
 }
 
-int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, int count, wane_error *error) {
-    struct wane__engine *engine = rows->engine;
-    rows->wanted = 0;
-    for (int i = 0; i < count; i++) rows->wanted += items[i].wanted;
-    rows->scanned = rows->behind = 0;
-    rows->checked = false;
+/* What the last decode's draws took, unless both heads had a part in it. */
+static void settle_pace(struct wane__rows *rows) {
+    if (rows->spent > 0 && !rows->checked && rows->origin != WANE__ORIGIN_NONE)
+        wane__pace_note_draws(&rows->pace, rows->origin == WANE__ORIGIN_CERTIFIED, rows->wanted, rows->spent);
+    rows->spent = 0;
+}
+
+static void count_dense(struct wane__rows *rows, uint64_t *counter) {
+    pthread_mutex_lock(&rows->lock);
+    *counter += (uint64_t)rows->wanted;
+    pthread_mutex_unlock(&rows->lock);
+}
+
+/* Which head the next batch gets; `whole` of its rows will be read from end to end. */
+static void choose_head(struct wane__rows *rows, int whole) {
+    rows->checked = rows->timed = false;
     rows->origin = WANE__ORIGIN_DENSE;
     if (rows->mode == WANE_HEAD_NONE) {
         rows->origin = WANE__ORIGIN_NONE;
-    } else if (wane__rows_certified(rows) && (rows->wanted <= 1 || engine->facts.rescoring_exact_batch)) {
-        rows->origin = WANE__ORIGIN_CERTIFIED;
+    } else if (!wane__rows_certified(rows)) {
+        count_dense(rows, &rows->state.dense_off);
+    } else if (rows->wanted > 1 && !rows->engine->facts.rescoring_exact_batch) {
+        count_dense(rows, &rows->state.dense_batch);
+    } else if (rows->wanted > 0 && 2 * whole > rows->wanted) {
+        rows->timed = true;
+        count_dense(rows, &rows->state.dense_whole);
+    } else {
+        enum wane__pace_choice choice = wane__pace_choose(&rows->pace, rows->wanted);
         rows->calls += rows->wanted > 0;
-        rows->checked = rows->wanted > 0 && check_is_due(rows);
+        rows->checked = choice != WANE__PACE_DENSE && rows->wanted > 0 && check_is_due(rows);
+        rows->timed = rows->checked || choice == WANE__PACE_MEASURE;
+        if (choice == WANE__PACE_CERTIFIED || rows->checked)
+            rows->origin = WANE__ORIGIN_CERTIFIED;
+        else
+            count_dense(rows, &rows->state.dense_pace);
     }
+}
+
+int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, int count, wane_error *error) {
+    struct wane__engine *engine = rows->engine;
+    settle_pace(rows);
+    int whole = 0;
+    rows->wanted = 0;
+    for (int i = 0; i < count; i++) {
+        rows->wanted += items[i].wanted;
+        whole += items[i].wanted && items[i].whole;
+    }
+    rows->scanned = rows->behind = 0;
+    rows->head_began = 0;
+    choose_head(rows, whole);
     /* Without a hook the graph runs in one piece. */
-    engine->ops->set_hook(engine, rows->origin != WANE__ORIGIN_DENSE ? on_hidden : NULL, rows);
-    return engine->ops->decode(engine, items, count, error);
+    bool hooked = rows->origin != WANE__ORIGIN_DENSE || rows->timed;
+    engine->ops->set_hook(engine, hooked ? on_hidden : NULL, rows);
+    int status = engine->ops->decode(engine, items, count, error);
+    if (status == WANE_OK && rows->timed && rows->head_began > 0)
+        wane__pace_note_head(&rows->pace, rows->wanted, wane__now() - rows->head_began);
+    return status;
+}
+
+void wane__rows_spent(struct wane__rows *rows, double seconds) {
+    rows->spent += seconds;
 }
 
 /* --------------------------------------------------------------------- rows */
@@ -95,16 +144,6 @@ static int get_dense(struct wane__rows *rows, int row, struct wane__row *out, wa
     return WANE_OK;
 }
 
-static void count_dense(struct wane__rows *rows) {
-    bool width = wane__rows_certified(rows);
-    pthread_mutex_lock(&rows->lock);
-    if (width)
-        rows->state.dense_batch++;
-    else
-        rows->state.dense_off++;
-    pthread_mutex_unlock(&rows->lock);
-}
-
 int wane__rows_get(struct wane__rows *rows, int row, struct wane__row *out, wane_error *error) {
     out->source = NULL;
     out->checked = false;
@@ -124,7 +163,6 @@ int wane__rows_get(struct wane__rows *rows, int row, struct wane__row *out, wane
     status = get_dense(rows, row, out, error);
     if (status != WANE_OK) return status;
     out->source = &out->dense.source;
-    count_dense(rows);
     return WANE_OK;
 }
 

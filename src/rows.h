@@ -13,6 +13,7 @@
 
 #include "engine/engine.h"
 #include "head/head.h"
+#include "pace.h"
 #include "sample/sample.h"
 
 #include <pthread.h>
@@ -33,10 +34,14 @@ struct wane__rows {
     bool off;                /* switched off after divergences */
     uint64_t shadow_below;   /* a hash below it: check */
     uint64_t calls;          /* decodes, for that hash */
+    struct wane__pace pace;
 
     /* The last decode. */
     enum wane__origin origin;
     bool checked;        /* both heads ran */
+    bool timed;          /* the dense head is */
+    double head_began;   /* then: when; 0: not yet */
+    double spent;        /* seconds on its rows so far */
     int wanted;          /* its rows */
     int scanned, behind; /* rows scanned … behind - 1 are in the head's scan */
     struct wane__candidate seen[WANE__CHECKED_MOST];
@@ -70,6 +75,8 @@ int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, i
  * ascending order. WANE_EENGINE when the row holds NaN.
  */
 int wane__rows_get(struct wane__rows *rows, int row, struct wane__row *out, wane_error *error);
+/* So many seconds went into a row of the last decode, its source's work included: what wane__pace judges by. */
+void wane__rows_spent(struct wane__rows *rows, double seconds);
 /*
  * The shadow check's verdict on one token: `certified` (`status` is how its draw went) against `dense`, and the row's
  * logits bit for bit. Remembers what the certified draw saw with wane__rows_remember, before the sampler is used again.

@@ -99,7 +99,8 @@ static int feed(wane_session *session, wane_error *error) {
             session->items[i] = (struct wane__item){.token = context->id[from + i],
                                                     .pos = (int32_t)(from + i),
                                                     .seq = 0,
-                                                    .wanted = from + i + 1 == context->count};
+                                                    .wanted = from + i + 1 == context->count,
+                                                    .whole = session->reply.whole};
         int result = wane__rows_decode(&session->model->rows, session->items, (int)take, error);
         if (result != WANE_OK) {
             resync(session);

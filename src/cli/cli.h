@@ -117,6 +117,7 @@ struct model_wish {
     bool vocab_only;
     bool decodes;    /* wants the head that the settings name, else the dense one */
     bool certified;  /* wants the certified head, whatever the settings name      */
+    bool always;     /* even where the dense one is faster */
     bool rebuild;    /* its sketch */
     double shadow;   /* 0: --shadow; below: none */
     wane_log_fn log; /* NULL: by --verbose */

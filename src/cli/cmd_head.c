@@ -116,6 +116,7 @@ int command_head(struct settings *settings) {
     wane_model *model = NULL;
     struct model_wish wish = {.decodes = true,
                               .certified = true,
+                              .always = is_verify,
                               .rebuild = is_build,
                               .shadow = is_verify ? 1 : -1};
     int code = model_open(settings, &wish, &model);

@@ -225,8 +225,9 @@ static void engine_options(const struct settings *settings, const struct model_w
     options->no_mmap = !setting_on(settings, SET_MMAP);
     options->mlock = setting_on(settings, SET_MLOCK);
     options->vocab_only = wish->vocab_only;
-    bool named = wish->decodes && strcmp(setting_text(settings, SET_HEAD), "certified") == 0;
-    options->head = wish->certified || named ? WANE_HEAD_CERTIFIED : WANE_HEAD_DENSE;
+    const char *head = wish->decodes ? setting_text(settings, SET_HEAD) : "dense";
+    options->head_always = wish->always || strcmp(head, "always") == 0;
+    options->head = wish->certified || strcmp(head, "dense") != 0 ? WANE_HEAD_CERTIFIED : WANE_HEAD_DENSE;
     options->head_sigmas = setting_float(settings, SET_HEAD_SIGMAS);
     options->head_rebuild = wish->rebuild;
     options->shadow = wish->shadow < 0   ? 0

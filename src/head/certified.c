@@ -69,6 +69,7 @@ static int compute(struct wane__head_row *row, int count) {
     int status = rescore_list(row, count, PIECE);
     if (status != WANE_OK) return status;
     head->counts.rescored += (uint64_t)count;
+    row->work += count;
     for (int i = 0; i < count; i++) {
         int32_t id = head->list[i];
         float logit = head->values[i];
@@ -143,6 +144,9 @@ static void refine_part(void *user, int part) {
 
 void wane__head_refine(struct wane__head_row *row, int count) {
     struct refining r = {row, count};
+    int fresh = 0;
+    for (int i = 0; i < count; i++) fresh += !(*wane__state(row, row->head->list[i]) & WANE__KNOWN_LEVEL2);
+    row->work += fresh / 2;
     wane__pool_run(row->head->pool, refine_part, &r, (count + PIECE - 1) / PIECE);
 }
 
@@ -295,13 +299,13 @@ static int raise_bar(struct wane__head_row *row, int count, int skips, float *ba
 }
 
 /*
- * Many have survived level 1. Refine them, a first part to see whether it is worth while; with the best of them
+ * Many have survived level 1. Refine them if that is worth while; of very many a first part to see whether it is worth while; with the best of them
  * computed the bar rises again; then the rest.
  */
 static int settle(struct wane__head_row *row, int survivors, int count, float bar) {
     struct wane__head *head = row->head;
-    int most = row->source.vocab_size / 4;
-    if (survivors > most && survivors > 4 * TRIED) {
+    if (!wane__head_affords(row, survivors / 2) && survivors > 4 * TRIED) return TOO_MANY;
+    if (survivors > 16 * TRIED) {
         int stride = survivors / TRIED, left = 0;
         for (int i = 0; i < TRIED; i++) { /* spread over the vocabulary */
             int32_t keep = head->list[i];
@@ -311,7 +315,8 @@ static int settle(struct wane__head_row *row, int survivors, int count, float ba
         wane__head_refine(row, TRIED);
         for (int i = 0; i < TRIED; i++)
             left += *wane__estimate(row, head->list[i]) + *wane__half(row, head->list[i]) >= bar;
-        if ((int64_t)left * survivors / TRIED > most) return TOO_MANY;
+        if (!wane__head_affords(row, (survivors - TRIED) / 2 + (int64_t)left * survivors / TRIED))
+            return TOO_MANY;
     }
     wane__head_refine(row, survivors);
     survivors = filter(row, 0, survivors, bar);
@@ -322,7 +327,7 @@ static int settle(struct wane__head_row *row, int survivors, int count, float ba
         if (status != WANE_OK) return status;
         survivors = filter(row, first, survivors, find_bar(row, count));
     }
-    return survivors > most ? TOO_MANY : compute(row, survivors);
+    return wane__head_affords(row, survivors) ? compute(row, survivors) : TOO_MANY;
 }
 
 /* An answer says of all other rows that they do not pass its bar; of those left out only if they are known. */
@@ -352,7 +357,7 @@ static int best_certified(struct wane__head_row *row, int count, const int32_t *
                           struct wane__candidate *out, int *found) {
     struct wane__head *head = row->head;
     float bar;
-    if ((int64_t)count + skips > row->source.vocab_size / 4) return TOO_MANY;
+    if (!wane__head_affords(row, (int64_t)count + skips)) return TOO_MANY;
     int status = raise_bar(row, count, skips, &bar);
     if (status != WANE_OK) return status;
     int survivors = find_survivors(row, bar);
@@ -483,6 +488,10 @@ static void scan_rows(struct wane__head *head, int rows) {
     }
     s.parts = threads > 1 ? 12 * threads : 1;
     wane__pool_run(head->pool, scan_part, &s, s.parts);
+    int all = (int)head->sketch.shape.blocks * WANE__SKETCH_ROWS;
+    for (int r = 0; r < rows; r++) /* the last block's end holds no rows: nobody asks for those */
+        for (int32_t id = head->weights.vocab_size; id < all; id++)
+            *wane__state(&head->row[r], id) = WANE__KNOWN_EXACT | WANE__LEFT_OUT;
 }
 
 int wane__head_scan(struct wane__head *head, const float *hidden, int rows) {
@@ -495,6 +504,7 @@ int wane__head_scan(struct wane__head *head, const float *hidden, int rows) {
         row->status = WANE_OK;
         row->dense = false;
         row->exact_count = 0;
+        row->work = 0;
         row->bar = INFINITY;
         if (row->prepared != NULL)
             row->status = head->weights.prepare(head->weights.user, row->hidden, row->prepared);

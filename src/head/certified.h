@@ -14,9 +14,6 @@
 /* Hidden rows in one scan, at most. */
 enum { WANE__HEAD_MOST_ROWS = 64 };
 
-/* How much is known of a row of the head; a flag beside it during a question. */
-enum { WANE__KNOWN_LEVEL1 = 0, WANE__KNOWN_LEVEL2 = 1, WANE__KNOWN_EXACT = 2, WANE__LEFT_OUT = 4 };
-
 struct wane__head_row {
     struct wane__source source; /* first */
     struct wane__head *head;
@@ -28,6 +25,7 @@ struct wane__head_row {
     struct wane__candidate *exact; /* rows computed so far, in no order */
     int exact_count;
     int status; /* of the scan */
+    int work;   /* since the scan: rows computed exactly, and half of those refined */
     float bar;  /* no row that is not known exactly has a larger logit */
     bool dense; /* logits[] holds all of them, exactly */
     float *logits;
@@ -69,11 +67,18 @@ static inline uint8_t *wane__state(const struct wane__head_row *row, int32_t id)
     return &row->query.known[id / WANE__SKETCH_ROWS].state[id % WANE__SKETCH_ROWS];
 }
 
+/*
+ * May `more` rows be computed, or twice as many refined, before all of them are as cheap? Level 2 reads about half as
+ * many bytes as the head itself, and both read them out of order.
+ */
+static inline bool wane__head_affords(const struct wane__head_row *row, int64_t more) {
+    return row->work + more <= row->source.vocab_size / 4;
+}
 /* Refine head->list[0 … count - 1] by level 2. */
 void wane__head_refine(struct wane__head_row *row, int count);
 /* Compute all logits, if they are not there yet. */
 int wane__head_make_dense(struct wane__head_row *row, uint64_t *counter);
 int wane__head_log_sum_bounds(struct wane__source *source, float scale, const int32_t *skip, int skips,
-                              double *low, double *high);
+                              bool closely, double *low, double *high);
 
 #endif

@@ -39,6 +39,9 @@ struct wane__scan_block {
     uint8_t padding[32];
 };
 
+/* How much is known of a row of the head; a flag beside it during a question. */
+enum { WANE__KNOWN_LEVEL1 = 0, WANE__KNOWN_LEVEL2 = 1, WANE__KNOWN_EXACT = 2, WANE__LEFT_OUT = 4 };
+
 /* A hidden row, and what it makes of the head's rows. */
 struct wane__scan_query {
     struct wane__scan_group group[WANE__SKETCH_GROUPS];
@@ -49,6 +52,23 @@ struct wane__scan_query {
     float *block_estimate; /* largest estimate */
 };
 
+/* What a sum of exponentials asks of the rows that are not known exactly. */
+struct wane__scan_sum {
+    float scale, reference; /* exponentials are of scale · (logit - reference) */
+    float sigmas;
+    float far;    /* a block whose bound is below it, in nats, counts with its bound */
+    float border; /* a row of level 1 that may reach it is counted apart */
+};
+/* And what comes out. v is the standard deviation of a row's exponential. */
+struct wane__scan_sums {
+    double mass;      /* Σ of expected exponentials */
+    double deviation; /* Σ v */
+    double square;    /* Σ v² */
+    double border;    /* Σ of expected exponentials of rows that reach the border */
+    double bounded;   /* Σ of bounds, where nothing is expected */
+    double upper;     /* largest bound in nats, of the rows in `mass` */
+};
+
 struct wane__scan_kernels {
     const char *name;
     /* Level 1 of blocks from … to - 1 for `count` hidden rows. */
@@ -56,7 +76,13 @@ struct wane__scan_kernels {
                  const struct wane__scan_query *queries, int count);
     /* Σ nibble · fine over `dims` coordinates (a multiple of 64) of a record of level 2. */
     int32_t (*fine)(const uint8_t *nibbles, const int8_t *fine, int dims);
+    /* Adds blocks from … to - 1 to `sums`; rows known exactly, or left out, are not among them. Good to 1e-5. */
+    void (*sum)(const struct wane__scan_query *query, size_t from, size_t to,
+                const struct wane__scan_sum *how, struct wane__scan_sums *sums);
 };
+
+/* Squared deviation, in nats, from which on an estimate says nothing: then only its bound counts. */
+#define WANE__SCAN_WILD 4.0f
 
 /* The best table for this processor, and table `index` (0: plain …) for tests; NULL past the last. */
 const struct wane__scan_kernels *wane__scan_kernels(void);

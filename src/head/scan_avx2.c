@@ -94,7 +94,7 @@ TARGET static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims
     return _mm_cvtsi128_si32(s);
 }
 
-const struct wane__scan_kernels wane__scan_avx2 = {"avx2", scan_blocks, fine};
+const struct wane__scan_kernels wane__scan_avx2 = {"avx2", scan_blocks, fine, sum_blocks};
 
 #else
 /* Not this architecture: the file is empty, and ISO C wants a declaration. */

@@ -82,7 +82,7 @@ TARGET static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims
     return _mm_cvtsi128_si32(s);
 }
 
-const struct wane__scan_kernels wane__scan_avx512 = {"avx512-vnni", scan_blocks, fine};
+const struct wane__scan_kernels wane__scan_avx512 = {"avx512-vnni", scan_blocks, fine, sum_blocks};
 
 #else
 typedef int wane__scan_avx512_is_not_here;

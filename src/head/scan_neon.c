@@ -70,7 +70,7 @@ static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {
     return vaddvq_s32(sum);
 }
 
-const struct wane__scan_kernels wane__scan_neon = {"neon", scan_blocks, fine};
+const struct wane__scan_kernels wane__scan_neon = {"neon", scan_blocks, fine, sum_blocks};
 
 #else
 typedef int wane__scan_neon_is_not_here;

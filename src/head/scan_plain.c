@@ -39,7 +39,7 @@ static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {
     return sum;
 }
 
-const struct wane__scan_kernels wane__scan_plain = {"plain", scan_blocks, fine};
+const struct wane__scan_kernels wane__scan_plain = {"plain", scan_blocks, fine, sum_blocks};
 
 const struct wane__scan_kernels *wane__scan_kernels_at(int index) {
     if (index == 0) return &wane__scan_plain;

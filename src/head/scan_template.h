@@ -87,3 +87,87 @@ TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, s
         }
     }
 }
+
+/* e to each x in [-87, 60], good to 3e-6: a power of two, and a polynomial over ± half a step of it (its series). */
+TARGET static inline void exponentials(float x[WANE__SKETCH_ROWS]) {
+    float shifted[WANE__SKETCH_ROWS], power[WANE__SKETCH_ROWS];
+    uint32_t bits[WANE__SKETCH_ROWS];
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
+        float y = x[r] < -87 ? -87 : x[r];
+        x[r] = y > 60 ? 60 : y;
+    }
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) shifted[r] = x[r] * 0x1.715476p0f + 0x1.8p23f;
+    memcpy(bits, shifted, sizeof bits);
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) bits[r] = (bits[r] << 23) + 0x3f800000u;
+    memcpy(power, bits, sizeof power);
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
+        float n = shifted[r] - 0x1.8p23f, y = x[r] - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+        float series =
+            1 + y * (1 + y * (0.5f + y * (0x1.555556p-3f + y * (0x1.555556p-5f + y * 0x1.111112p-7f))));
+        x[r] = series * power[r];
+    }
+}
+
+/* Their sum in double: so that a block's small terms are not lost beside other blocks' large ones. */
+TARGET static inline double add_up(const float x[WANE__SKETCH_ROWS]) {
+    float part[8] = {0};
+    for (int r = 0; r < WANE__SKETCH_ROWS; r += 8)
+        for (int i = 0; i < 8; i++) part[i] += x[r + i];
+    return ((double)part[0] + (double)part[4]) + ((double)part[1] + (double)part[5]) +
+           (((double)part[2] + (double)part[6]) + ((double)part[3] + (double)part[7]));
+}
+
+/*
+ * An estimate's error is Gaussian with deviation z, in nats: e^(x - z²/2) is right on average, with the variance of a
+ * lognormal, e^(z²) - 1 times its square.
+ */
+TARGET static void sum_block(const struct wane__scan_block *known, const struct wane__scan_sum *how,
+                             struct wane__scan_sums *sums) {
+    float mass[WANE__SKETCH_ROWS], spread[WANE__SKETCH_ROWS], use[WANE__SKETCH_ROWS], wild[WANE__SKETCH_ROWS],
+        near[WANE__SKETCH_ROWS], upper[WANE__SKETCH_ROWS], beyond[WANE__SKETCH_ROWS];
+    float scale = how->scale, share = scale / how->sigmas, low = -1e30f;
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
+        uint8_t state = known->state[r];
+        use[r] = state < WANE__KNOWN_EXACT ? 1 : 0;
+        near[r] = state == WANE__KNOWN_LEVEL1 ? 1 : 0;
+    }
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
+        float half = known->half[r], z = share * half, z2 = z * z;
+        float x = scale * (known->estimate[r] - how->reference), most = x + scale * half;
+        bool far = z2 > WANE__SCAN_WILD;
+        wild[r] = far ? use[r] : 0;
+        mass[r] = far ? most : x - 0.5f * z2;
+        spread[r] = far ? 0 : z2;
+        near[r] = known->estimate[r] + half >= how->border ? near[r] : 0;
+        upper[r] = use[r] > wild[r] ? most : low;
+        beyond[r] = wild[r] > 0 ? most : low;
+    }
+    exponentials(mass);
+    exponentials(spread);
+    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
+        wild[r] *= mass[r];
+        mass[r] = use[r] * mass[r] - wild[r];
+        near[r] *= mass[r];
+        spread[r] = mass[r] * mass[r] * (spread[r] - 1);
+    }
+    sums->mass += add_up(mass);
+    sums->bounded += add_up(wild);
+    sums->border += add_up(near);
+    sums->square += add_up(spread);
+    roots(spread);
+    sums->deviation += add_up(spread);
+    float most = largest(upper);
+    if ((double)most > sums->upper) sums->upper = (double)most;
+    if (largest(beyond) > 60) sums->bounded = (double)INFINITY;
+}
+
+TARGET static void sum_blocks(const struct wane__scan_query *query, size_t from, size_t to,
+                              const struct wane__scan_sum *how, struct wane__scan_sums *sums) {
+    for (size_t b = from; b < to; b++) {
+        float upper = how->scale * (query->block_upper[b] - how->reference);
+        if (upper < how->far)
+            sums->bounded += WANE__SKETCH_ROWS * exp((double)upper);
+        else
+            sum_block(&query->known[b], how, sums);
+    }
+}

@@ -33,10 +33,11 @@ struct wane__source {
     int (*log_sum)(struct wane__source *source, float scale, const int32_t *skip, int skips, double *out);
     /*
      * The same, between two bounds, for much less: what it is in truth lies outside them with the source's
-     * failure probability. *low == *high when it is known. NULL: the source has only the exact one.
+     * failure probability. `closely`: with more effort, nearer to each other. *low == *high when it is known. NULL: the
+     * source has only the exact one.
      */
     int (*log_sum_bounds)(struct wane__source *source, float scale, const int32_t *skip, int skips,
-                          double *low, double *high);
+                          bool closely, double *low, double *high);
 };
 
 /* The dense head's row as a source: reads V floats, keeps none. `logits` must outlive the source. */
@@ -56,7 +57,9 @@ struct wane__choice {
     int top_count;
     wane_logprob top[WANE_MAX_TOP_LOGPROBS];
     const struct wane__candidate *candidates; /* after processors and filters, best first */
-    int candidate_count; /* of what was fetched; owned by the sampler until the next call */
+    int candidate_count;                      /* owned by the sampler until the next call */
+    /* They are all that the cuts left. Else the best of them: the others could not change the draw. */
+    bool complete;
 };
 
 struct wane__sampler; /* one request's: settings, last tokens, scratch, seed */

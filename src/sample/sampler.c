@@ -18,6 +18,7 @@
 #include "core/memory.h"
 #include "core/os.h"
 #include "core/rng.h"
+#include "sample/cut.h"
 #include "sample/exp.h"
 #include "sample/named.h"
 #include "sample/order.h"
@@ -25,7 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FIRST_ROUND = 64, LAST_ROUND = 4096 };
+enum { FIRST_ROUND = 8, LAST_ROUND = 4096 };
 
 /* Beyond this inverse temperature a normaliser's logarithm loses digits; few tokens have any weight there. */
 #define COLDEST 1e3
@@ -142,6 +143,7 @@ struct walk {
     bool open;    /* nothing cuts: the tail takes part in the draw without having been fetched */
     int support;  /* length of the prefix that is kept; of what was fetched, in an open draw */
     int chosen;
+    bool complete; /* the support is all that the cuts left */
 };
 
 static int source_failed(int status, wane_error *error) {
@@ -216,25 +218,20 @@ static double weight(const struct wane__sampler *sampler, int index, double scal
     return wane__exp_weight(((double)sampler->list[index].logit - (double)sampler->list[0].logit) * scale);
 }
 
-/* A sum that is known, or known to lie between two bounds. */
-struct mass {
-    double low, high;
-};
+enum effort { BOUNDS, CLOSE_BOUNDS, EXACTLY };
 
-/*
- * Σ exp(scale · (logit - best)) over the whole vocabulary after processors; `exactly`, or between bounds where
- * the source has them.
- */
+/* Σ exp(scale · (logit - best)) over the whole vocabulary after processors. */
 static int whole_mass(struct wane__sampler *sampler, struct wane__source *source, int named_count,
-                      double scale, bool exactly, struct mass *mass, wane_error *error) {
+                      double scale, enum effort effort, struct wane__mass *mass, wane_error *error) {
     const struct wane__named *named = &sampler->named;
     double low, high, best = (double)sampler->list[0].logit;
     int status;
-    if (exactly || source->log_sum_bounds == NULL) {
+    if (effort == EXACTLY) {
         status = source->log_sum(source, (float)scale, named->token, named->count, &low);
         high = low;
     } else {
-        status = source->log_sum_bounds(source, (float)scale, named->token, named->count, &low, &high);
+        status = source->log_sum_bounds(source, (float)scale, named->token, named->count,
+                                        effort == CLOSE_BOUNDS, &low, &high);
     }
     if (status != WANE_OK) return source_failed(status, error);
     mass->low = exp(low - scale * best);
@@ -245,6 +242,13 @@ static int whole_mass(struct wane__sampler *sampler, struct wane__source *source
         mass->high += one;
     }
     return WANE_OK;
+}
+
+/* How many to fetch after `count`: a draw without top-k rarely needs more than the first two rounds. */
+static int next_round(const struct wane__sampler *sampler, int count) {
+    int round = FIRST_ROUND;
+    while (round <= count && round < LAST_ROUND) round *= 8;
+    return round > count ? round : sampler->vocab_size;
 }
 
 /* Draw among the first `count` of the list. */
@@ -258,34 +262,27 @@ static int draw_within(const struct wane__sampler *sampler, int count, double sc
     return 0; /* not reached: the same sum, and u < 1 */
 }
 
-/* A status: the target's bounds do not say where the walk ends. */
-enum { AMBIGUOUS = 1 };
-
 /*
  * Walk the list in growing rounds until it is cut below `lowest`, or until the running sum reaches `target`:
- * top-p's share or, in an open draw, the draw's. INFINITY: no sum is taken. AMBIGUOUS when the sum passes the
- * target's lower bound and not its upper one: what is chosen is then not known.
+ * top-p's share or, in an open draw, the draw's. INFINITY: no sum is taken.
  */
 static int walk_rounds(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk,
-                       double scale, struct mass target, wane_error *error) {
+                       double scale, double target, wane_error *error) {
     double sum = 0;
     int at = 0;
-    for (int round = FIRST_ROUND;;) {
+    for (;;) {
         for (; at < sampler->list_count; at++) {
             walk->support = walk->chosen = at;
             if (at > 0 && sampler->list[at].logit < walk->lowest) return WANE_OK;
-            if (isinf(target.low)) continue;
+            if (isinf(target)) continue;
             sum += weight(sampler, at, scale);
             walk->support = walk->open ? sampler->list_count : at + 1;
-            if (!(walk->open ? sum > target.low : sum >= target.low)) continue;
-            return (walk->open ? sum > target.high : sum >= target.high) ? WANE_OK : AMBIGUOUS;
+            if (walk->open ? sum > target : sum >= target) return WANE_OK;
         }
         if (walk->all) break;
-        round = round < LAST_ROUND ? round * 4 : sampler->vocab_size;
-        int status = fill_list(sampler, source, round, walk, error);
+        int status = fill_list(sampler, source, next_round(sampler, sampler->list_count), walk, error);
         if (status != WANE_OK) return status;
     }
-    if (target.low < target.high) return AMBIGUOUS;
     walk->support = at;
     /*
      * The target was taken of a sum in another order: it may lie past this one by a last bit. In an open
@@ -311,36 +308,80 @@ static void cut_list(struct wane__sampler *sampler, struct walk *walk) {
     walk->support = kept;
 }
 
+/* Everything fetched that top-k leaves, or as far as the exact sums say: nothing is left open. */
+static int draw_exactly(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk,
+                        const struct wane__cut *cut, wane_error *error) {
+    struct wane__mass mass;
+    double target = INFINITY;
+    walk->lowest = cut->lowest;
+    walk->open = cut->open;
+    if (!cut->open && !(cut->top_p < 1) && !(sampler->settings.min_p > 0))
+        walk->lowest = sampler->list[0].logit + (float)(WANE__EXP_LOW / cut->scale);
+    if (cut->open || cut->top_p < 1) {
+        int status =
+            whole_mass(sampler, source, walk->named_count, cut->open ? cut->scale : 1, EXACTLY, &mass, error);
+        if (status != WANE_OK) return status;
+        target = mass.low * (cut->open ? cut->u : cut->top_p);
+    }
+    int status = walk_rounds(sampler, source, walk, cut->open ? cut->scale : 1, target, error);
+    if (status == WANE_OK && !cut->open)
+        walk->chosen = draw_within(sampler, walk->support, cut->scale, cut->u);
+    return status;
+}
+
+/* Bounds of the vocabulary's mass, as far as the cut has a use for them. */
+static int bound_masses(struct wane__sampler *sampler, struct wane__source *source, const struct walk *walk,
+                        struct wane__cut *cut, enum effort effort, wane_error *error) {
+    int status = WANE_OK;
+    bool nucleus = cut->top_p < 1;
+    if (!cut->open && (nucleus || cut->scale >= 1))
+        status = whole_mass(sampler, source, walk->named_count, 1, effort, &cut->whole, error);
+    if (status == WANE_OK && cut->scale <= COLDEST && (cut->open || cut->scale < 1))
+        status = whole_mass(sampler, source, walk->named_count, cut->scale, effort, &cut->scaled, error);
+    return status;
+}
+
 static int draw_token(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk, double u,
                       wane_error *error) {
     const wane_sampling *s = &sampler->settings;
     /* A float, because the source's normaliser must be taken at the very same scale. */
-    double scale = (double)(1 / s->temperature), walked = 1;
-    struct mass target = {INFINITY, INFINITY};
-    walk->lowest = s->min_p > 0 ? sampler->list[0].logit + sampler->min_p_distance : -INFINITY;
-    if (s->top_k > 0) {
-        cut_list(sampler, walk);
-        walk->chosen = draw_within(sampler, walk->support, scale, u);
-        return WANE_OK;
-    }
-    bool nucleus = s->top_p < 1;
-    walk->open = !nucleus && !(s->min_p > 0) && scale <= COLDEST;
-    if (!nucleus && !(s->min_p > 0) && !walk->open)
-        walk->lowest = sampler->list[0].logit + (float)(WANE__EXP_LOW / scale);
-    if (walk->open) walked = scale;
-    int status = AMBIGUOUS;
-    /* At first with bounds, where there are any: they rarely leave it open, and cost much less. */
-    for (int exactly = 0; exactly <= 1 && status == AMBIGUOUS; exactly++) {
-        if (walk->open || nucleus) {
-            status = whole_mass(sampler, source, walk->named_count, walked, exactly, &target, error);
-            if (status != WANE_OK) return status;
-            double share = walk->open ? u : (double)s->top_p;
-            target = (struct mass){target.low * share, target.high * share};
+    struct wane__cut cut = {.top_k = s->top_k,
+                            .top_p = (double)s->top_p,
+                            .lowest = -INFINITY,
+                            .scale = (double)(1 / s->temperature),
+                            .u = u,
+                            .whole = {0, INFINITY},
+                            .scaled = {0, INFINITY}};
+    if (s->min_p > 0) cut.lowest = sampler->list[0].logit + sampler->min_p_distance;
+    cut.open = s->top_k == 0 && !(s->top_p < 1) && !(s->min_p > 0) && cut.scale <= COLDEST;
+    walk->complete = s->top_k > 0 || s->top_p < 1 || s->min_p > 0;
+    /* Without top-k: bounds, then more tokens, then closer bounds, and so on; a dense row has the sum for the asking. */
+    bool bounds = s->top_k == 0;
+    for (int step = 0;; step++) {
+        int have = sampler->list_count, status = WANE_OK;
+        if (walk->all || (s->top_k > 0 && have >= s->top_k)) break;
+        if (wane__cut_decides(&cut, sampler->list, have, &walk->chosen, &walk->support)) {
+            walk->complete = false;
+            return WANE_OK;
         }
-        status = walk_rounds(sampler, source, walk, walked, target, error);
+        if ((bounds && source->log_sum_bounds == NULL) || have >= LAST_ROUND) break;
+        int more = next_round(sampler, have);
+        if (bounds && step % 2 == 0)
+            status = bound_masses(sampler, source, walk, &cut, step == 0 ? BOUNDS : CLOSE_BOUNDS, error);
+        else
+            status =
+                fill_list(sampler, source, s->top_k > 0 && s->top_k < more ? s->top_k : more, walk, error);
+        if (status != WANE_OK) return status;
     }
-    if (status == WANE_OK && !walk->open) walk->chosen = draw_within(sampler, walk->support, scale, u);
-    return status;
+    if (s->top_k == 0) return draw_exactly(sampler, source, walk, &cut, error);
+    int status = WANE_OK;
+    if (sampler->list_count < s->top_k && !walk->all)
+        status = fill_list(sampler, source, s->top_k, walk, error);
+    if (status != WANE_OK) return status;
+    walk->lowest = cut.lowest;
+    cut_list(sampler, walk);
+    walk->chosen = draw_within(sampler, walk->support, cut.scale, u);
+    return WANE_OK;
 }
 
 /* ---------------------------------------------------------------- logprobs */
@@ -371,14 +412,14 @@ int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *sourc
                        struct wane__choice *choice, wane_error *error) {
     const wane_sampling *s = &sampler->settings;
     bool greedy = !(s->temperature > FREEZING);
-    struct walk walk = {.support = 1};
+    struct walk walk = {.support = 1, .complete = true};
     if (source->vocab_size != sampler->vocab_size)
         return wane__fail(error, WANE_EINVAL, "The head has %d tokens, the sampler was made for %d.",
                           source->vocab_size, sampler->vocab_size);
     choice->has_logprob = false;
     choice->top_count = 0;
     int status = prepare_named(sampler, source, &walk.named_count, error);
-    int first = greedy ? 1 : s->top_k > 0 ? s->top_k : FIRST_ROUND;
+    int first = greedy ? 1 : s->top_k > 0 && s->top_k < FIRST_ROUND ? s->top_k : FIRST_ROUND;
     if (status == WANE_OK) status = fill_list(sampler, source, first, &walk, error);
     if (status == WANE_OK) status = check_best(sampler, error);
     if (status == WANE_OK && !greedy)
@@ -387,5 +428,6 @@ int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *sourc
     choice->token = sampler->list[walk.chosen].token;
     choice->candidates = sampler->list;
     choice->candidate_count = walk.support;
+    choice->complete = walk.complete;
     return s->top_logprobs >= 0 ? add_logprobs(sampler, source, choice, error) : WANE_OK;
 }

@@ -154,6 +154,7 @@ static int plan_slot(wane_scheduler *s, struct wane__slot *slot, int count, int 
             .pos = slot->held + i,
             .seq = slot->seq,
             .wanted = i + 1 == pending,
+            .whole = slot->ticket->reply.whole,
         };
     }
     slot->planned = take;

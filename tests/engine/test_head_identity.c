@@ -247,6 +247,7 @@ int main(void) {
     options.head = WANE_HEAD_CERTIFIED;
     options.head_folder = folder;
     options.shadow = 0;
+    options.head_always = true;
     wane_model *model = NULL;
     if (load(&options, &model)) {
         wane_head_state state = state_of(model);

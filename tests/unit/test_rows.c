@@ -24,6 +24,7 @@ static wane_model *model_of(struct wane__script script, double shadow) {
     options.head = WANE_HEAD_CERTIFIED;
     options.head_folder = folder;
     options.shadow = shadow;
+    options.head_always = true;
     assert_int_equal(wane__script_load(&script, NULL, &engine, &error), WANE_OK);
     assert_int_equal(wane__model_wrap(engine, NULL, NULL, &model, &error), WANE_OK);
     snprintf(model->digest, sizeof model->digest, "00112233445566778899aabbccddeeff");

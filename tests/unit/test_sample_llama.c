@@ -93,16 +93,16 @@ static bool cut_is_close(const wane_sampling *s, const struct wane__choice *choi
 
 static bool compare_support(const wane_sampling *s, const struct wane__choice *choice,
                             llama_token_data_array *theirs) {
-    bool open = s->top_k == 0 && s->top_p >= 1 && !(s->min_p > 0);
     size_t count = theirs->size;
     qsort(theirs->data, count, sizeof *theirs->data, best_first);
     while (count > 0 && isinf(theirs->data[count - 1].logit)) count--; /* the chain keeps what is forbidden */
-    if (open) count = (size_t)choice->candidate_count;
+    if (!choice->complete && (size_t)choice->candidate_count <= count)
+        count = (size_t)choice->candidate_count;
     if (count != (size_t)choice->candidate_count) {
         assert_true(cut_is_close(s, choice, count));
         return false;
     }
-    double scale = 1 / (double)s->temperature, ours_mass = 0, theirs_mass = 0;
+    double scale = 1 / (double)s->temperature, ours_mass = 0, theirs_mass = 0; /* of the same candidates */
     const struct wane__candidate *ours = choice->candidates;
     for (size_t i = 0; i < count; i++) {
         ours_mass += exp(((double)ours[i].logit - (double)ours[0].logit) * scale);
