@@ -8,7 +8,7 @@
  * Q8_0 is in the engine, so that times compare. A plan is "dims:bits:kept,dims:bits:kept": level 1's groups, 0
  * dims for all the rest, 0 kept for all of them.
  *
- * Prints: reading alone and each kernel (GB/s of level 1), then milliseconds and survivors for questions.
+ * Prints: reading alone and each kernel (GB/s of level 1), then milliseconds and survivors for questions, and for draws beside the dense head's.
  */
 #include "core/clock.h"
 #include "head/certified.h"
@@ -305,6 +305,74 @@ static void ask(struct bench *b, struct wane__head *head, int count, char *other
            t.survivors2[n * 95 / 100], exact, t.exact[n * 95 / 100], t.dense, t.wrong, check ? n : 0);
 }
 
+/* One token with these settings, by both heads; what it costs and how often all rows were computed. */
+static void draw(struct bench *b, struct wane__head *head, const char *name, const wane_sampling *settings,
+                 char *other) {
+    static double scan[MOST_TESTS], all[MOST_TESTS], dense[MOST_TESTS];
+    struct wane__sampler *sampler;
+    struct wane__choice choice;
+    struct wane__head_counts before, after;
+    wane_error error = {0};
+    double sum = 0, dense_sum = 0;
+    int wrong = 0, n = b->test_count;
+    if (wane__sampler_new(settings, b->vocab, &sampler, &error) != WANE_OK) exit(1);
+    wane__head_get_counts(head, &before);
+    for (int i = 0; i < n; i++) {
+        const float *hidden = b->tests + (size_t)i * (size_t)b->d;
+        struct block8 rounded[WANE__SKETCH_MOST_D / BLOCK];
+        forget(other, OTHER);
+        double from = wane__now();
+        wane__head_scan(head, hidden, 1);
+        scan[i] = wane__now() - from;
+        if (wane__sampler_draw(sampler, wane__head_source(head, 0), (uint64_t)i, &choice, &error) != WANE_OK)
+            exit(1);
+        sum += all[i] = wane__now() - from;
+        wane__head_rest(head);
+        int32_t token = choice.token;
+        forget(other, OTHER);
+        from = wane__now();
+        round_row(hidden, b->d, rounded);
+        b->hidden = rounded;
+        wane__pool_run(b->pool, dense_part, b, 8 * b->threads);
+        struct wane__dense_source row;
+        wane__dense_source_init(&row, b->out, b->vocab);
+        if (wane__sampler_draw(sampler, &row.source, (uint64_t)i, &choice, &error) != WANE_OK) exit(1);
+        dense_sum += dense[i] = wane__now() - from;
+        wane__pool_rest(b->pool);
+        wrong += token != choice.token;
+    }
+    wane__head_get_counts(head, &after);
+    printf("%s: mean %.3f ms, median %.3f (95 %%: %.3f), of it scan %.3f; dense head: mean %.3f, median "
+           "%.3f; a row: "
+           "survivors %.0f, exact %.0f, questions %.2f; dense %llu + %llu of %d; wrong %d\n",
+           name, sum / n * 1e3, median(all, n) * 1e3, all[n * 95 / 100] * 1e3, median(scan, n) * 1e3,
+           dense_sum / n * 1e3, median(dense, n) * 1e3, (double)(after.survivors1 - before.survivors1) / n,
+           (double)(after.rescored - before.rescored) / n, (double)(after.questions - before.questions) / n,
+           (unsigned long long)(after.dense_many - before.dense_many),
+           (unsigned long long)(after.dense_sum - before.dense_sum), n, wrong);
+    wane__sampler_free(sampler);
+}
+
+static void draws(struct bench *b, struct wane__head *head, char *other) {
+    wane_sampling s;
+    wane__sampling_defaults(&s);
+    s.seeded = true;
+    s.seed = 7;
+    s.temperature = 0;
+    draw(b, head, "greedy", &s, other);
+    s.temperature = 0.8f;
+    s.top_k = 40;
+    s.top_p = 0.95f;
+    s.min_p = 0.05f;
+    draw(b, head, "default", &s, other);
+    s.top_k = 0;
+    s.min_p = 0;
+    draw(b, head, "full", &s, other);
+    s.top_p = 1;
+    s.temperature = 1;
+    draw(b, head, "open", &s, other);
+}
+
 static void parse_plan(const char *text, struct wane__sketch_plan *plan) {
     plan->groups = 0;
     for (char *at = (char *)text; *at != 0 && plan->groups < WANE__SKETCH_GROUPS; plan->groups++) {
@@ -326,7 +394,7 @@ static struct wane__head *build(struct bench *b, const char *folder, long statis
     struct wane__head_statistics statistics = {mean, covariance, statistics_rows};
     if (statistics_rows > 0) learn(calibration, statistics_rows, b->d, mean, covariance);
     struct wane__sketch_plan plan;
-    wane__sketch_plan_for(b->d, statistics_rows > 0, &plan);
+    wane__sketch_plan_for(b->vocab, b->d, statistics_rows > 0, &plan);
     if (plan_text != NULL) parse_plan(plan_text, &plan);
     char path[4096];
     snprintf(path, sizeof path, "%s/bench-%d.sketch", folder, (int)getpid());
@@ -397,7 +465,7 @@ int main(int count, char **words) {
     printf("dense: %.3f ms\n", speed_of_dense(&b, other) * 1e3);
     ask(&b, head, 1, other, true);
     ask(&b, head, 40, other, true);
-    ask(&b, head, 64, other, false);
+    draws(&b, head, other);
     wane__head_free(head);
     wane__pool_free(b.pool);
     return 0;

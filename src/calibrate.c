@@ -15,6 +15,7 @@
 
 enum {
     SKIPPED = 4, /* rows of each conversation's begin */
+    MOST = 176,  /* tokens of each: a few thousand rows of many kinds do as well as more of fewer kinds */
     AT_ONCE = 64 /* rows in one decode: libllama keeps V floats for each, even where no head runs */
 };
 
@@ -51,6 +52,7 @@ static int run_tokens(struct rows *rows, const wane_tokens *tokens, wane_error *
     struct wane__engine *engine = rows->engine;
     struct wane__item items[AT_ONCE];
     int total = (int)tokens->count, most = engine->batch < AT_ONCE ? engine->batch : AT_ONCE;
+    if (total > MOST) total = MOST;
     if (total > engine->facts.context) total = engine->facts.context;
     size_t need = rows->count + (size_t)total;
     if (need > rows->capacity) {

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 /* Of the calibration text and of how rows are taken from it. The file's own version is the head's business. */
-#define REVISION 1
+#define REVISION 2
 
 /* Rows in one scan. Its scratch is V numbers a row, and beyond a few rows a scan is bound by arithmetic. */
 #define SCAN_MOST 8

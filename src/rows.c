@@ -48,6 +48,7 @@ static bool on_hidden(void *user, const float *hidden, int first, int count, int
     /* In several pieces the body goes on in between: then there is nothing to be learnt. */
     rows->timed = rows->timed && rows->head_began <= 0;
     rows->head_began = wane__now();
+    if (rows->origin == WANE__ORIGIN_CERTIFIED) wane__head_wake(rows->head);
     return rows->checked || rows->origin == WANE__ORIGIN_DENSE;
 }
 
@@ -103,7 +104,7 @@ int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, i
         rows->wanted += items[i].wanted;
         whole += items[i].wanted && items[i].whole;
     }
-    rows->scanned = rows->behind = 0;
+    rows->scanned = rows->behind = rows->taken = 0;
     rows->head_began = 0;
     choose_head(rows, whole);
     /* Without a hook the graph runs in one piece. */
@@ -145,6 +146,7 @@ static int get_dense(struct wane__rows *rows, int row, struct wane__row *out, wa
 }
 
 int wane__rows_get(struct wane__rows *rows, int row, struct wane__row *out, wane_error *error) {
+    rows->taken = row + 1;
     out->source = NULL;
     out->checked = false;
     out->hidden = rows->engine->ops->hidden(rows->engine, row);
@@ -244,6 +246,7 @@ void wane__rows_judge(struct wane__rows *rows, int row, struct wane__row *view, 
 
 void wane__rows_settle(struct wane__rows *rows) {
     struct wane__head_counts counts = {0};
+    if (rows->head != NULL && rows->taken >= rows->wanted) wane__head_rest(rows->head);
     if (rows->head != NULL) wane__head_get_counts(rows->head, &counts);
     pthread_mutex_lock(&rows->lock);
     wane_head_state *state = &rows->state;

@@ -6,6 +6,7 @@
  */
 #include "core/pool.h"
 
+#include "core/clock.h"
 #include "core/memory.h"
 #include "core/os.h"
 
@@ -14,8 +15,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Looks at a flag before sleeping: some 20 microseconds, about what waking a thread takes. */
-enum { LOOKS = 600, MOST_THREADS = 256 };
+/* Looks at a flag between two looks at the clock. */
+enum { LOOKS = 64, MOST_THREADS = 256 };
+
+/* Seconds of looking out before sleeping. */
+#define PATIENCE 2e-4
 
 struct job {
     void (*work)(void *user, int part);
@@ -28,8 +32,10 @@ struct wane__pool {
     pthread_cond_t wake, done;
     struct job job; /* under the lock */
     int sleeping;   /* workers, under the lock */
+    uint32_t calls; /* to wake up, under the lock */
     bool waiting;   /* the caller sleeps, under the lock */
     atomic_bool closing;
+    atomic_bool resting;
     _Atomic uint32_t number; /* of the newest job */
     _Atomic uint64_t ticket;
     _Atomic uint32_t finished; /* parts of the newest job */
@@ -70,20 +76,53 @@ static bool news(struct wane__pool *pool, uint32_t seen) {
     return atomic_load_explicit(&pool->number, memory_order_acquire) != seen || atomic_load(&pool->closing);
 }
 
+/* Until there is a job, or for as long as there may be one soon. */
+static void look_out(struct wane__pool *pool, uint32_t seen) {
+    double until = wane__now() + PATIENCE;
+    while (!atomic_load_explicit(&pool->resting, memory_order_relaxed) && wane__now() < until)
+        for (int i = 0; i < LOOKS; i++) {
+            if (news(pool, seen)) return;
+            rest();
+        }
+}
+
 static void *run_worker(void *argument) {
     struct wane__pool *pool = argument;
     for (uint32_t seen = 0;;) {
-        for (int i = 0; i < LOOKS && !news(pool, seen); i++) rest();
+        look_out(pool, seen);
         pthread_mutex_lock(&pool->lock);
+        uint32_t calls = pool->calls;
         pool->sleeping++;
-        while (!news(pool, seen)) pthread_cond_wait(&pool->wake, &pool->lock);
+        while (!news(pool, seen) && pool->calls == calls) pthread_cond_wait(&pool->wake, &pool->lock);
         pool->sleeping--;
         struct job job = pool->job;
         pthread_mutex_unlock(&pool->lock);
         if (atomic_load(&pool->closing)) return NULL;
+        if (job.number == seen) continue; /* woken for a job to come */
         seen = job.number;
         help(pool, &job);
     }
+}
+
+void wane__pool_wake(struct wane__pool *pool) {
+    if (pool->workers == 0) return;
+    atomic_store(&pool->resting, false);
+    pthread_mutex_lock(&pool->lock);
+    bool wake = pool->sleeping > 0;
+    pool->calls++;
+    pthread_mutex_unlock(&pool->lock);
+    if (wake) pthread_cond_broadcast(&pool->wake);
+}
+
+void wane__pool_rest(struct wane__pool *pool) {
+    atomic_store(&pool->resting, true);
+}
+
+int wane__pool_asleep(struct wane__pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    int asleep = pool->sleeping;
+    pthread_mutex_unlock(&pool->lock);
+    return asleep;
 }
 
 int wane__pool_new(int threads, struct wane__pool **pool) {
@@ -133,6 +172,7 @@ void wane__pool_run(struct wane__pool *pool, void (*work)(void *user, int part),
         return;
     }
     pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->resting, false);
     struct job job = {work, user, pool->job.number + 1, (uint32_t)parts};
     pool->job = job;
     atomic_store(&pool->finished, 0);
@@ -142,7 +182,7 @@ void wane__pool_run(struct wane__pool *pool, void (*work)(void *user, int part),
     pthread_mutex_unlock(&pool->lock);
     if (wake) pthread_cond_broadcast(&pool->wake);
     help(pool, &job);
-    for (int i = 0; i < LOOKS && !all_finished(pool, job.parts); i++) rest();
+    for (int i = 0; i < 10 * LOOKS && !all_finished(pool, job.parts); i++) rest();
     if (all_finished(pool, job.parts)) return;
     pthread_mutex_lock(&pool->lock);
     pool->waiting = true;

@@ -4,9 +4,9 @@
  *     wane__pool_run(pool, work, user, parts)      caller and workers take parts until none is left
  *
  * One thread runs jobs on a pool; it takes part itself and never waits for a worker that has not begun, so that
- * a busy machine costs no more than doing everything alone. Workers sleep between jobs. After a job they look
- * for the next one for some microseconds, because a head's jobs come in close succession, and then sleep.
- * Running allocates nothing.
+ * a busy machine costs no more than doing everything alone. Workers sleep between jobs. A head's jobs come in close
+ * succession, and waking a thread takes about as long as such a job: so after a job, or once they are woken for one
+ * to come, they look out for it for a fifth of a millisecond, unless they are told to rest. Running allocates nothing.
  */
 #ifndef WANE_CORE_POOL_H
 #define WANE_CORE_POOL_H
@@ -25,5 +25,11 @@ int wane__pool_threads(const struct wane__pool *pool);
  * have returned. What they wrote is visible to the caller.
  */
 void wane__pool_run(struct wane__pool *pool, void (*work)(void *user, int part), void *user, int parts);
+/* A job comes soon. Costs nothing when the workers are awake. */
+void wane__pool_wake(struct wane__pool *pool);
+/* No job comes soon: leave the processors to others. */
+void wane__pool_rest(struct wane__pool *pool);
+/* Workers that sleep just now. */
+int wane__pool_asleep(struct wane__pool *pool);
 
 #endif

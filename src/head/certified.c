@@ -494,6 +494,14 @@ static void scan_rows(struct wane__head *head, int rows) {
             *wane__state(&head->row[r], id) = WANE__KNOWN_EXACT | WANE__LEFT_OUT;
 }
 
+void wane__head_wake(struct wane__head *head) {
+    wane__pool_wake(head->pool);
+}
+
+void wane__head_rest(struct wane__head *head) {
+    wane__pool_rest(head->pool);
+}
+
 int wane__head_scan(struct wane__head *head, const float *hidden, int rows) {
     if (rows < 1 || rows > head->rows_most) return WANE_EINVAL;
     size_t d = (size_t)head->weights.d;

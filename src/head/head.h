@@ -76,6 +76,10 @@ void wane__head_free(struct wane__head *head);
 void wane__head_get_facts(const struct wane__head *head, struct wane__sketch_facts *facts);
 const char *wane__head_kernel(const struct wane__head *head); /* "avx2", "avx512-vnni", "neon", "plain" */
 
+/* A scan comes soon, or none does: its threads wake up, or go to sleep. Any thread may say so. */
+void wane__head_wake(struct wane__head *head);
+void wane__head_rest(struct wane__head *head);
+
 /* Look at hidden rows (rows × d) in one pass over the sketch. `hidden` must outlive the questions. */
 int wane__head_scan(struct wane__head *head, const float *hidden, int rows);
 /* Row `row` of the last scan, as a source for the sampler; until the next scan. */

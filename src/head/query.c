@@ -1,5 +1,5 @@
 /*
- * query.c - a hidden row as the kernels want it: rotated within groups, rounded to integers of 6 bits for the
+ * query.c - a hidden row as the kernels want it: rotated within groups, rounded to integers of 5 bits for the
  * tables of level 1 and of 8 bits for level 2, and with the variances that bound what the rounding and the
  * codes leave out.
  */

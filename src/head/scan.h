@@ -3,8 +3,8 @@
  *
  * A column of level 1 holds 8 coordinates of 32 rows, one bit each. For 4 coordinates the sum of the query's
  * numbers at the set bits has 16 possible values: a table of bytes that a shuffle looks up for all rows at once.
- * The numbers have 6 bits, so that two such sums, each less the sum of its negative numbers, fit a byte together:
- * next to one bit of a weight that rounding is nothing. Sums are integers, and what is made of them is done in one
+ * The numbers have 5 bits, so that four such sums, each less the sum of its negative numbers, fit a byte together
+ * (4 · 60): next to one or two bits of a weight that rounding is nothing. Sums are integers, and what is made of them is done in one
  * order without fusing: all kernels give the same bits.
  */
 #ifndef WANE_HEAD_SCAN_H
@@ -12,7 +12,7 @@
 
 #include "head/sketch.h"
 
-enum { WANE__SCAN_MOST = 31 }; /* largest number of the query at level 1 */
+enum { WANE__SCAN_MOST = 15 }; /* largest number of the query at level 1 */
 
 /* A hidden row against one group. */
 struct wane__scan_group {

@@ -2,7 +2,7 @@
  * scan_avx2.c - the kernels with 256-bit registers: a column of 32 rows is one load, a lookup one shuffle.
  *
  * Bytes are summed in 16 bits without unpacking: one register sums pairs of bytes as they are, another the upper
- * byte of each pair; the difference is the lower ones' sum. 256 columns of at most 248 fit.
+ * byte of each pair; the difference is the lower ones' sum. 256 such pairs of at most 240 fit.
  */
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -14,7 +14,7 @@
 
 #define TARGET __attribute__((target("avx2")))
 
-enum { MOST_COLUMNS = 256 };
+enum { MOST_COLUMNS = 512 };
 
 /* 16 sums of 16 bits each, for the even and the odd rows, onto 32 of 32 bits. */
 TARGET static inline void add_sums(__m256i pairs, __m256i upper, int32_t *sums) {
@@ -50,30 +50,22 @@ TARGET static inline void add_columns(const uint8_t *columns, const uint8_t *low
         const uint8_t *end = columns + 32 * (size_t)(count < MOST_COLUMNS ? count : MOST_COLUMNS);
         __m256i pairs = _mm256_setzero_si256(), upper = pairs;
         for (; columns < end;
-             columns += 64, low += 64, high += 64) { /* a group has a multiple of 8 columns */
-            __m256i one = look_up(columns, low, high), two = look_up(columns + 32, low + 32, high + 32);
-            pairs = _mm256_add_epi16(pairs, _mm256_add_epi16(one, two));
-            upper = _mm256_add_epi16(upper,
-                                     _mm256_add_epi16(_mm256_srli_epi16(one, 8), _mm256_srli_epi16(two, 8)));
+             columns += 128, low += 128, high += 128) { /* a group has a multiple of 8 columns */
+            __m256i a =
+                _mm256_add_epi8(look_up(columns, low, high), look_up(columns + 32, low + 32, high + 32));
+            __m256i b = _mm256_add_epi8(look_up(columns + 64, low + 64, high + 64),
+                                        look_up(columns + 96, low + 96, high + 96));
+            pairs = _mm256_add_epi16(pairs, _mm256_add_epi16(a, b));
+            upper =
+                _mm256_add_epi16(upper, _mm256_add_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8)));
         }
         add_sums(pairs, upper, sums);
     }
 }
 
-TARGET static inline void roots(float *x) {
-    for (int r = 0; r < WANE__SKETCH_ROWS; r += 8)
-        _mm256_storeu_ps(x + r, _mm256_sqrt_ps(_mm256_loadu_ps(x + r)));
-}
-
-TARGET static inline float largest(const float *x) {
-    __m256 a = _mm256_max_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8));
-    __m256 b = _mm256_max_ps(_mm256_loadu_ps(x + 16), _mm256_loadu_ps(x + 24));
-    a = _mm256_max_ps(a, b);
-    __m128 m = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
-}
-
+#define LANES        8
+#define ROOTS(x)     ((vf)_mm256_sqrt_ps((__m256)(x)))
+#define LARGER(x, y) ((vf)_mm256_max_ps((__m256)(x), (__m256)(y)))
 #include "head/scan_template.h"
 
 /* Products of a nibble and a byte, summed in pairs, stay below 3,810 in 16 bits; four of them are added there. */

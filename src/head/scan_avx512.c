@@ -11,7 +11,7 @@
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
-enum { MOST_COLUMNS = 256 }; /* in each half */
+enum { MOST_COLUMNS = 1024 }; /* 256 sums of 16 bits, each of two columns, in either half */
 
 /* As in scan_avx2.c; here each half of a register has columns of its own. */
 TARGET static inline void add_sums(__m512i pairs, __m512i upper, int32_t *sums) {
@@ -29,40 +29,38 @@ TARGET static inline void add_sums(__m512i pairs, __m512i upper, int32_t *sums) 
     _mm512_storeu_si512(sums + 16, _mm512_add_epi32(_mm512_loadu_si512(sums + 16), b));
 }
 
+/* What the tables say of two columns. */
+TARGET static inline __m512i look_up(const uint8_t *columns, const uint8_t *low, const uint8_t *high) {
+    const __m512i nibble = _mm512_set1_epi8(15);
+    __m512i x = _mm512_loadu_si512(columns);
+    __m512i a = _mm512_shuffle_epi8(_mm512_loadu_si512(low), _mm512_and_si512(x, nibble));
+    __m512i b =
+        _mm512_shuffle_epi8(_mm512_loadu_si512(high), _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble));
+    return _mm512_add_epi8(a, b);
+}
+
 TARGET static inline void add_columns(const uint8_t *columns, const uint8_t *low, const uint8_t *high,
                                       int count, int32_t *sums) {
-    const __m512i nibble = _mm512_set1_epi8(15);
-    for (int from = 0; from < count; from += 2 * MOST_COLUMNS) {
-        int to = from + 2 * MOST_COLUMNS < count ? from + 2 * MOST_COLUMNS : count;
+    for (; count > 0; count -= MOST_COLUMNS) {
+        const uint8_t *end = columns + 32 * (size_t)(count < MOST_COLUMNS ? count : MOST_COLUMNS);
         __m512i pairs = _mm512_setzero_si512(), upper = pairs;
-        for (int c = from; c < to; c += 2) { /* a group has a multiple of 8 columns */
-            __m512i x = _mm512_loadu_si512(columns + (size_t)c * 32);
+        for (; columns < end;
+             columns += 256, low += 256, high += 256) { /* a group has a multiple of 8 columns */
             __m512i a =
-                _mm512_shuffle_epi8(_mm512_loadu_si512(low + (size_t)c * 32), _mm512_and_si512(x, nibble));
-            __m512i b = _mm512_shuffle_epi8(_mm512_loadu_si512(high + (size_t)c * 32),
-                                            _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble));
-            __m512i both = _mm512_add_epi8(a, b);
-            pairs = _mm512_add_epi16(pairs, both);
-            upper = _mm512_add_epi16(upper, _mm512_srli_epi16(both, 8));
+                _mm512_add_epi8(look_up(columns, low, high), look_up(columns + 64, low + 64, high + 64));
+            __m512i b = _mm512_add_epi8(look_up(columns + 128, low + 128, high + 128),
+                                        look_up(columns + 192, low + 192, high + 192));
+            pairs = _mm512_add_epi16(pairs, _mm512_add_epi16(a, b));
+            upper =
+                _mm512_add_epi16(upper, _mm512_add_epi16(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8)));
         }
         add_sums(pairs, upper, sums);
     }
 }
 
-TARGET static inline void roots(float *x) {
-    for (int r = 0; r < WANE__SKETCH_ROWS; r += 8)
-        _mm256_storeu_ps(x + r, _mm256_sqrt_ps(_mm256_loadu_ps(x + r)));
-}
-
-TARGET static inline float largest(const float *x) {
-    __m256 a = _mm256_max_ps(_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8));
-    __m256 b = _mm256_max_ps(_mm256_loadu_ps(x + 16), _mm256_loadu_ps(x + 24));
-    a = _mm256_max_ps(a, b);
-    __m128 m = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
-}
-
+#define LANES        16
+#define ROOTS(x)     ((vf)_mm512_sqrt_ps((__m512)(x)))
+#define LARGER(x, y) ((vf)_mm512_max_ps((__m512)(x), (__m512)(y)))
 #include "head/scan_template.h"
 
 TARGET static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

@@ -11,7 +11,7 @@
 
 #define TARGET
 
-enum { MOST_COLUMNS = 256 }; /* at most 248 each in 16 bits */
+enum { MOST_COLUMNS = 512 }; /* two of them are at most 240, in 16 bits */
 
 static inline void add_half(int32_t *sums, uint16x8_t low, uint16x8_t high) {
     uint16x4_t part[4] = {vget_low_u16(low), vget_high_u16(low), vget_low_u16(high), vget_high_u16(high)};
@@ -20,19 +20,23 @@ static inline void add_half(int32_t *sums, uint16x8_t low, uint16x8_t high) {
                   vaddq_s32(vld1q_s32(sums + 4 * i), vreinterpretq_s32_u32(vmovl_u16(part[i]))));
 }
 
+/* What the tables say of half a column. */
+static inline uint8x16_t look_up(const uint8_t *columns, const uint8_t *low, const uint8_t *high, int column,
+                                 int half) {
+    uint8x16_t x = vld1q_u8(columns + (size_t)column * 32 + 16 * half);
+    uint8x16_t a = vqtbl1q_u8(vld1q_u8(low + (size_t)column * 32), vandq_u8(x, vdupq_n_u8(15)));
+    return vaddq_u8(a, vqtbl1q_u8(vld1q_u8(high + (size_t)column * 32), vshrq_n_u8(x, 4)));
+}
+
 static inline void add_columns(const uint8_t *columns, const uint8_t *low, const uint8_t *high, int count,
                                int32_t *sums) {
-    const uint8x16_t nibble = vdupq_n_u8(15);
     for (int from = 0; from < count; from += MOST_COLUMNS) {
         int to = from + MOST_COLUMNS < count ? from + MOST_COLUMNS : count;
         uint16x8_t sum[4] = {vdupq_n_u16(0), vdupq_n_u16(0), vdupq_n_u16(0), vdupq_n_u16(0)};
-        for (int c = from; c < to; c++) {
-            uint8x16_t table0 = vld1q_u8(low + (size_t)c * 32), table1 = vld1q_u8(high + (size_t)c * 32);
+        for (int c = from; c < to; c += 2) { /* a group has a multiple of 8 columns */
             for (int h = 0; h < 2; h++) {
-                uint8x16_t x = vld1q_u8(columns + (size_t)c * 32 + 16 * h);
-                uint8x16_t a = vqtbl1q_u8(table0, vandq_u8(x, nibble)),
-                           b = vqtbl1q_u8(table1, vshrq_n_u8(x, 4));
-                uint8x16_t both = vaddq_u8(a, b);
+                uint8x16_t both =
+                    vaddq_u8(look_up(columns, low, high, c, h), look_up(columns, low, high, c + 1, h));
                 sum[2 * h] = vaddw_u8(sum[2 * h], vget_low_u8(both));
                 sum[2 * h + 1] = vaddw_high_u8(sum[2 * h + 1], both);
             }
@@ -42,16 +46,9 @@ static inline void add_columns(const uint8_t *columns, const uint8_t *low, const
     }
 }
 
-static inline void roots(float *x) {
-    for (int r = 0; r < WANE__SKETCH_ROWS; r += 4) vst1q_f32(x + r, vsqrtq_f32(vld1q_f32(x + r)));
-}
-
-static inline float largest(const float *x) {
-    float32x4_t most = vld1q_f32(x);
-    for (int r = 4; r < WANE__SKETCH_ROWS; r += 4) most = vmaxq_f32(most, vld1q_f32(x + r));
-    return vmaxvq_f32(most);
-}
-
+#define LANES        4
+#define ROOTS(x)     ((vf)vsqrtq_f32((float32x4_t)(x)))
+#define LARGER(x, y) ((vf)vmaxq_f32((float32x4_t)(x), (float32x4_t)(y)))
 #include "head/scan_template.h"
 
 static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

@@ -17,16 +17,13 @@ static void add_columns(const uint8_t *columns, const uint8_t *low, const uint8_
         }
 }
 
-static void roots(float *x) {
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) x[r] = sqrtf(x[r]);
-}
+#define LANES 4
 
-static float largest(const float *x) {
-    float most = x[0];
-    for (int r = 1; r < WANE__SKETCH_ROWS; r++) most = x[r] > most ? x[r] : most;
-    return most;
+static inline float root_of(float x) {
+    return sqrtf(x);
 }
-
+#define ROOTS(x)     ((vf){root_of((x)[0]), root_of((x)[1]), root_of((x)[2]), root_of((x)[3])})
+#define LARGER(x, y) ((vf)((((x) > (y)) & (vi)(x)) | (~((x) > (y)) & (vi)(y))))
 #include "head/scan_template.h"
 
 static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

@@ -1,62 +1,66 @@
 /*
  * scan_template.h - what all kernels share: from integer sums to estimates and bounds, and the walk over blocks.
  *
- * A file of kernels defines TARGET (the attribute for its instructions) and
+ * A file of kernels defines TARGET (the attribute for its instructions), LANES (floats in a register) and
  *
  *     static void add_columns(const uint8_t *columns, const uint8_t *low, const uint8_t *high, int count,
  *                             int32_t *sums)
  *
- *     static void roots(float *x)
- *     static float largest(const float *x)
+ *     ROOTS(x), LARGER(x, y)    square roots, and the larger ones, of vectors
  *
- * which add to sums[32] what the tables say of `count` columns, take the square roots of x[32], and find the
- * largest of them, and then includes this. No include guard: each family compiles its own.
+ * The first adds to sums[32] what the tables say of `count` columns. Then it includes this. No include guard: each
+ * family compiles its own.
  */
 
-/* sums → estimate and variance of one group, added up. */
-TARGET static inline void finish_group(const struct wane__scan_group *group, const uint8_t *meta,
-                                       const int32_t *sums, float *estimate, float *variance,
-                                       float *rounding) {
-    uint16_t scales[WANE__SKETCH_ROWS];
-    const uint8_t *ratios = meta + sizeof scales;
-    memcpy(scales, meta, sizeof scales);
-    float step = group->step, offset = group->offset, low = group->ratio_low, ratio_step = group->ratio_step;
-    float error_row = group->error_row, error_query = group->error_query;
-    uint32_t base = (uint32_t)(group->exponent + 127) << 23;
-    uint32_t bits[WANE__SKETCH_ROWS];
-    float scale[WANE__SKETCH_ROWS];
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) bits[r] = base + ((uint32_t)scales[r] << 12);
-    memcpy(scale, bits, sizeof scale);
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
-        float part = scale[r] * (step * ((float)sums[r] + offset));
-        float ratio = low + ratio_step * (float)ratios[r];
-        estimate[r] += part;
-        rounding[r] += fabsf(part);
-        variance[r] += scale[r] * scale[r] * (ratio * ratio * error_row + error_query);
-    }
-}
+typedef float vf __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef int32_t vi __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint32_t vu __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint16_t vh __attribute__((vector_size(2 * LANES), aligned(2)));
+typedef uint8_t vb __attribute__((vector_size(LANES), aligned(1)));
 
+/* From sums to what is known of the block's rows, a register of them at a time. */
 TARGET static void finish_block(const struct wane__sketch *sketch, const uint8_t *block, size_t index,
                                 const struct wane__scan_query *query,
                                 int32_t sums[WANE__SKETCH_GROUPS][WANE__SKETCH_ROWS]) {
-    float estimate[WANE__SKETCH_ROWS], variance[WANE__SKETCH_ROWS] = {0}, rounding[WANE__SKETCH_ROWS] = {0};
-    float constant = query->constant, sigmas = query->sigmas, slack = query->slack;
-    memcpy(estimate, block, sizeof estimate);
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) estimate[r] += constant;
-    for (int g = 0; g < sketch->header.groups; g++)
-        finish_group(&query->group[g], block + WANE__SKETCH_ROWS * (size_t)(4 + 3 * g), sums[g], estimate,
-                     variance, rounding);
-    float half[WANE__SKETCH_ROWS], upper[WANE__SKETCH_ROWS];
-    roots(variance);
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++)
-        half[r] = sigmas * variance[r] + rounding[r] * WANE__SCALE_ERROR + slack;
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) upper[r] = estimate[r] + half[r];
     struct wane__scan_block *known = &query->known[index];
-    memcpy(known->estimate, estimate, sizeof estimate);
-    memcpy(known->half, half, sizeof half);
+    const vi magnitude = (vi){0} + 0x7fffffff;
+    vf most_upper, most_estimate;
+    for (int r = 0; r < WANE__SKETCH_ROWS; r += LANES) {
+        vf estimate, variance = {0}, rounding = {0};
+        memcpy(&estimate, block + 4 * r, sizeof estimate);
+        estimate += query->constant;
+        const uint8_t *meta = block + 4 * WANE__SKETCH_ROWS;
+        for (int g = 0; g < sketch->header.groups; g++, meta += 3 * WANE__SKETCH_ROWS) {
+            const struct wane__scan_group *group = &query->group[g];
+            vh scales;
+            vb ratios;
+            vi sum;
+            memcpy(&scales, meta + 2 * r, sizeof scales);
+            memcpy(&ratios, meta + 2 * WANE__SKETCH_ROWS + r, sizeof ratios);
+            memcpy(&sum, &sums[g][r], sizeof sum);
+            vu bits = __builtin_convertvector(scales, vu) << 12;
+            vf scale = (vf)(bits + ((uint32_t)(group->exponent + 127) << 23));
+            vf part = scale * (group->step * (__builtin_convertvector(sum, vf) + group->offset));
+            vf ratio = group->ratio_low + group->ratio_step * __builtin_convertvector(ratios, vf);
+            estimate += part;
+            rounding += (vf)((vi)part & magnitude);
+            variance += scale * scale * (ratio * ratio * group->error_row + group->error_query);
+        }
+        vf half = query->sigmas * ROOTS(variance) + rounding * WANE__SCALE_ERROR + query->slack;
+        vf upper = estimate + half;
+        memcpy(&known->estimate[r], &estimate, sizeof estimate);
+        memcpy(&known->half[r], &half, sizeof half);
+        most_upper = r == 0 ? upper : LARGER(most_upper, upper);
+        most_estimate = r == 0 ? estimate : LARGER(most_estimate, estimate);
+    }
     memset(known->state, 0, sizeof known->state);
-    query->block_upper[index] = largest(upper);
-    query->block_estimate[index] = largest(estimate);
+    float upper = most_upper[0], estimate = most_estimate[0];
+    for (int i = 1; i < LANES; i++) {
+        upper = most_upper[i] > upper ? most_upper[i] : upper;
+        estimate = most_estimate[i] > estimate ? most_estimate[i] : estimate;
+    }
+    query->block_upper[index] = upper;
+    query->block_estimate[index] = estimate;
 }
 
 TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, size_t to,
@@ -117,6 +121,16 @@ TARGET static inline double add_up(const float x[WANE__SKETCH_ROWS]) {
            (((double)part[2] + (double)part[6]) + ((double)part[3] + (double)part[7]));
 }
 
+TARGET static inline float largest_of(const float x[WANE__SKETCH_ROWS]) {
+    float part[8];
+    memcpy(part, x, sizeof part);
+    for (int r = 8; r < WANE__SKETCH_ROWS; r += 8)
+        for (int i = 0; i < 8; i++) part[i] = x[r + i] > part[i] ? x[r + i] : part[i];
+    float most = part[0];
+    for (int i = 1; i < 8; i++) most = part[i] > most ? part[i] : most;
+    return most;
+}
+
 /*
  * An estimate's error is Gaussian with deviation z, in nats: e^(x - z²/2) is right on average, with the variance of a
  * lognormal, e^(z²) - 1 times its square.
@@ -154,11 +168,16 @@ TARGET static void sum_block(const struct wane__scan_block *known, const struct 
     sums->bounded += add_up(wild);
     sums->border += add_up(near);
     sums->square += add_up(spread);
-    roots(spread);
+    for (int r = 0; r < WANE__SKETCH_ROWS; r += LANES) {
+        vf x;
+        memcpy(&x, spread + r, sizeof x);
+        x = ROOTS(x);
+        memcpy(spread + r, &x, sizeof x);
+    }
     sums->deviation += add_up(spread);
-    float most = largest(upper);
+    float most = largest_of(upper);
     if ((double)most > sums->upper) sums->upper = (double)most;
-    if (largest(beyond) > 60) sums->bounded = (double)INFINITY;
+    if (largest_of(beyond) > 60) sums->bounded = (double)INFINITY;
 }
 
 TARGET static void sum_blocks(const struct wane__scan_query *query, size_t from, size_t to,

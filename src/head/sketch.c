@@ -21,6 +21,7 @@ enum {
     SUMS = 64,      /* parts of the mean row's sum */
     SAMPLE = 8192,  /* rows that the second moments are taken from */
     LEVEL2_MID = 8, /* of the 4-bit code */
+    SMALL = 65536,  /* tokens of a small vocabulary */
 };
 
 /* What a row's code of level 1 has to do with its coordinates; per row and group. */
@@ -52,17 +53,26 @@ struct build {
 /* Fixed step sizes against the root mean square: the best for Gaussian numbers (Max 1960). */
 static const float steps[5] = {0, 1, 0.9957f, 0.5860f, 0.3352f};
 
-void wane__sketch_plan_for(int d, bool statistics, struct wane__sketch_plan *plan) {
+void wane__sketch_plan_for(int vocab_size, int d, bool statistics, struct wane__sketch_plan *plan) {
     *plan = (struct wane__sketch_plan){.groups = 1};
     plan->group[0].bits = 2;
     if (!statistics) return; /* energy is everywhere: two bits of all */
     plan->group[0].bits = 1;
     if (d < 256) return;
-    /* Measured in docs/head.md: a second bit of 128 coordinates pays for its bytes, further ones hardly. */
+    /*
+     * Measured in docs/head.md: a second bit of 128 coordinates pays for its bytes, further ones hardly; but of a
+     * small vocabulary a larger share survives, and the scan is the smaller part.
+     */
     plan->groups = 2;
     plan->group[0].real = 128;
     plan->group[0].bits = 2;
     plan->group[1].bits = 1;
+    if (vocab_size > SMALL || d < 512) return;
+    plan->groups = 3;
+    plan->group[0].bits = 3;
+    plan->group[1].real = 256;
+    plan->group[1].bits = 2;
+    plan->group[2].bits = 1;
 }
 
 static void fail(struct build *b, int status) {
@@ -544,7 +554,8 @@ int wane__sketch_build(const char *path, const struct wane__head_weights *weight
                        const struct wane__head_statistics *statistics, const char *digest, int threads,
                        wane_progress_fn progress, void *progress_user, wane_error *error) {
     struct wane__sketch_plan plan;
-    wane__sketch_plan_for(weights->d, statistics != NULL && statistics->covariance != NULL, &plan);
+    wane__sketch_plan_for(weights->vocab_size, weights->d,
+                          statistics != NULL && statistics->covariance != NULL, &plan);
     return wane__sketch_build_plan(path, weights, statistics, &plan, digest, threads, progress, progress_user,
                                    error);
 }

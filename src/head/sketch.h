@@ -92,7 +92,7 @@ struct wane__sketch_plan {
     } group[WANE__SKETCH_GROUPS];
 };
 /* What wane__sketch_build takes by itself. */
-void wane__sketch_plan_for(int d, bool statistics, struct wane__sketch_plan *plan);
+void wane__sketch_plan_for(int vocab_size, int d, bool statistics, struct wane__sketch_plan *plan);
 int wane__sketch_build_plan(const char *path, const struct wane__head_weights *weights,
                             const struct wane__head_statistics *statistics,
                             const struct wane__sketch_plan *plan, const char *digest, int threads,

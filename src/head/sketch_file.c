@@ -29,7 +29,7 @@
 #endif
 
 #define MAGIC "WANEHEAD"
-enum { VERSION = 1, PAGE = 4096 };
+enum { VERSION = 2, PAGE = 4096 };
 
 static const char *const section_names[3] = {"the map", "level 1", "level 2"};
 

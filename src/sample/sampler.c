@@ -26,7 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FIRST_ROUND = 8, LAST_ROUND = 4096 };
+enum { FIRST_ROUND = 4, LAST_ROUND = 4096 };
 
 /* Beyond this inverse temperature a normaliser's logarithm loses digits; few tokens have any weight there. */
 #define COLDEST 1e3
@@ -246,9 +246,10 @@ static int whole_mass(struct wane__sampler *sampler, struct wane__source *source
 
 /* How many to fetch after `count`: a draw without top-k rarely needs more than the first two rounds. */
 static int next_round(const struct wane__sampler *sampler, int count) {
+    if (count >= LAST_ROUND) return sampler->vocab_size;
     int round = FIRST_ROUND;
-    while (round <= count && round < LAST_ROUND) round *= 8;
-    return round > count ? round : sampler->vocab_size;
+    while (round <= count) round *= 8;
+    return round < LAST_ROUND ? round : LAST_ROUND;
 }
 
 /* Draw among the first `count` of the list. */
