@@ -63,9 +63,13 @@ TARGET static inline void add_columns(const uint8_t *columns, const uint8_t *low
     }
 }
 
-#define LANES        8
-#define ROOTS(x)     ((vf)_mm256_sqrt_ps((__m256)(x)))
-#define LARGER(x, y) ((vf)_mm256_max_ps((__m256)(x), (__m256)(y)))
+#define LANES         8
+#define ROOTS(x)      ((vf)_mm256_sqrt_ps((__m256)(x)))
+#define LARGER(x, y)  ((vf)_mm256_max_ps((__m256)(x), (__m256)(y)))
+#define SMALLER(x, y) ((vf)_mm256_min_ps((__m256)(x), (__m256)(y)))
+#define BYTES(p)      ((vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p))))
+#define HALVES(p)     ((vi)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))))
+
 #include "head/scan_template.h"
 
 /* Products of a nibble and a byte, summed in pairs, stay below 3,810 in 16 bits; four of them are added there. */

@@ -58,9 +58,13 @@ TARGET static inline void add_columns(const uint8_t *columns, const uint8_t *low
     }
 }
 
-#define LANES        16
-#define ROOTS(x)     ((vf)_mm512_sqrt_ps((__m512)(x)))
-#define LARGER(x, y) ((vf)_mm512_max_ps((__m512)(x), (__m512)(y)))
+#define LANES         16
+#define ROOTS(x)      ((vf)_mm512_sqrt_ps((__m512)(x)))
+#define LARGER(x, y)  ((vf)_mm512_max_ps((__m512)(x), (__m512)(y)))
+#define SMALLER(x, y) ((vf)_mm512_min_ps((__m512)(x), (__m512)(y)))
+#define BYTES(p)      ((vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p))))
+#define HALVES(p)     ((vi)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p))))
+
 #include "head/scan_template.h"
 
 TARGET static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

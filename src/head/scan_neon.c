@@ -46,9 +46,13 @@ static inline void add_columns(const uint8_t *columns, const uint8_t *low, const
     }
 }
 
-#define LANES        4
-#define ROOTS(x)     ((vf)vsqrtq_f32((float32x4_t)(x)))
-#define LARGER(x, y) ((vf)vmaxq_f32((float32x4_t)(x), (float32x4_t)(y)))
+#define LANES         4
+#define ROOTS(x)      ((vf)vsqrtq_f32((float32x4_t)(x)))
+#define LARGER(x, y)  ((vf)vmaxq_f32((float32x4_t)(x), (float32x4_t)(y)))
+#define SMALLER(x, y) ((vf)vminq_f32((float32x4_t)(x), (float32x4_t)(y)))
+#define BYTES(p)      ((vi){(p)[0], (p)[1], (p)[2], (p)[3]})
+#define HALVES(p)     ((vi)vmovl_u16(vld1_u16((const uint16_t *)(const void *)(p))))
+
 #include "head/scan_template.h"
 
 static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

@@ -22,8 +22,18 @@ static void add_columns(const uint8_t *columns, const uint8_t *low, const uint8_
 static inline float root_of(float x) {
     return sqrtf(x);
 }
-#define ROOTS(x)     ((vf){root_of((x)[0]), root_of((x)[1]), root_of((x)[2]), root_of((x)[3])})
-#define LARGER(x, y) ((vf)((((x) > (y)) & (vi)(x)) | (~((x) > (y)) & (vi)(y))))
+#define ROOTS(x)      ((vf){root_of((x)[0]), root_of((x)[1]), root_of((x)[2]), root_of((x)[3])})
+#define LARGER(x, y)  ((vf)((((x) > (y)) & (vi)(x)) | (~((x) > (y)) & (vi)(y))))
+#define SMALLER(x, y) ((vf)((((x) < (y)) & (vi)(x)) | (~((x) < (y)) & (vi)(y))))
+#define BYTES(p)      ((vi){(p)[0], (p)[1], (p)[2], (p)[3]})
+
+static inline int32_t half_at(const uint8_t *p) {
+    uint16_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+#define HALVES(p) ((vi){half_at(p), half_at((p) + 2), half_at((p) + 4), half_at((p) + 6)})
+
 #include "head/scan_template.h"
 
 static int32_t fine(const uint8_t *nibbles, const int8_t *query, int dims) {

@@ -6,7 +6,8 @@
  *     static void add_columns(const uint8_t *columns, const uint8_t *low, const uint8_t *high, int count,
  *                             int32_t *sums)
  *
- *     ROOTS(x), LARGER(x, y)    square roots, and the larger ones, of vectors
+ *     ROOTS(x), LARGER(x, y), SMALLER(x, y)     of vectors of floats
+ *     BYTES(p), HALVES(p)                       LANES unsigned bytes, or 16-bit numbers, as a vector of integers
  *
  * The first adds to sums[32] what the tables say of `count` columns. Then it includes this. No include guard: each
  * family compiles its own.
@@ -15,8 +16,6 @@
 typedef float vf __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef uint16_t vh __attribute__((vector_size(2 * LANES), aligned(2)));
-typedef uint8_t vb __attribute__((vector_size(LANES), aligned(1)));
 
 /* From sums to what is known of the block's rows, a register of them at a time. */
 TARGET static void finish_block(const struct wane__sketch *sketch, const uint8_t *block, size_t index,
@@ -32,16 +31,13 @@ TARGET static void finish_block(const struct wane__sketch *sketch, const uint8_t
         const uint8_t *meta = block + 4 * WANE__SKETCH_ROWS;
         for (int g = 0; g < sketch->header.groups; g++, meta += 3 * WANE__SKETCH_ROWS) {
             const struct wane__scan_group *group = &query->group[g];
-            vh scales;
-            vb ratios;
             vi sum;
-            memcpy(&scales, meta + 2 * r, sizeof scales);
-            memcpy(&ratios, meta + 2 * WANE__SKETCH_ROWS + r, sizeof ratios);
             memcpy(&sum, &sums[g][r], sizeof sum);
-            vu bits = __builtin_convertvector(scales, vu) << 12;
-            vf scale = (vf)(bits + ((uint32_t)(group->exponent + 127) << 23));
+            vf scale = (vf)((HALVES(meta + 2 * r) << 12) + ((group->exponent + 127) << 23));
             vf part = scale * (group->step * (__builtin_convertvector(sum, vf) + group->offset));
-            vf ratio = group->ratio_low + group->ratio_step * __builtin_convertvector(ratios, vf);
+            vf ratio =
+                group->ratio_low +
+                group->ratio_step * __builtin_convertvector(BYTES(meta + 2 * WANE__SKETCH_ROWS + r), vf);
             estimate += part;
             rounding += (vf)((vi)part & magnitude);
             variance += scale * scale * (ratio * ratio * group->error_row + group->error_query);
@@ -92,101 +88,89 @@ TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, s
     }
 }
 
-/* e to each x in [-87, 60], good to 3e-6: a power of two, and a polynomial over ± half a step of it (its series). */
-TARGET static inline void exponentials(float x[WANE__SKETCH_ROWS]) {
-    float shifted[WANE__SKETCH_ROWS], power[WANE__SKETCH_ROWS];
-    uint32_t bits[WANE__SKETCH_ROWS];
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
-        float y = x[r] < -87 ? -87 : x[r];
-        x[r] = y > 60 ? 60 : y;
-    }
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) shifted[r] = x[r] * 0x1.715476p0f + 0x1.8p23f;
-    memcpy(bits, shifted, sizeof bits);
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) bits[r] = (bits[r] << 23) + 0x3f800000u;
-    memcpy(power, bits, sizeof power);
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
-        float n = shifted[r] - 0x1.8p23f, y = x[r] - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
-        float series =
-            1 + y * (1 + y * (0.5f + y * (0x1.555556p-3f + y * (0x1.555556p-5f + y * 0x1.111112p-7f))));
-        x[r] = series * power[r];
-    }
-}
+/* The larger and the smaller of two vectors' numbers, without an instruction of their own on every machine. */
+#define CHOOSE(mask, x, y) ((vf)(((mask) & (vi)(x)) | (~(mask) & (vi)(y))))
 
-/* Their sum in double: so that a block's small terms are not lost beside other blocks' large ones. */
-TARGET static inline double add_up(const float x[WANE__SKETCH_ROWS]) {
-    float part[8] = {0};
-    for (int r = 0; r < WANE__SKETCH_ROWS; r += 8)
-        for (int i = 0; i < 8; i++) part[i] += x[r + i];
-    return ((double)part[0] + (double)part[4]) + ((double)part[1] + (double)part[5]) +
-           (((double)part[2] + (double)part[6]) + ((double)part[3] + (double)part[7]));
-}
+/*
+ * e to each x in [-40, 60], good to 3e-6; smaller ones would have squares that the processor is slow with. A power of
+ * two, and a polynomial over ± half a step of it (its series).
+ */
+#define EXPONENTIAL(result, argument)                                            \
+    do {                                                                         \
+        vf x_ = (argument);                                                      \
+        x_ = LARGER(x_, (vf){0} - 40.0f);                                        \
+        x_ = SMALLER(x_, (vf){0} + 60.0f);                                       \
+        vf shifted_ = x_ * 0x1.715476p0f + 0x1.8p23f, n_ = shifted_ - 0x1.8p23f; \
+        vf power_ = (vf)(((vu)shifted_ << 23) + 0x3f800000u);                    \
+        vf y_ = x_ - n_ * 0x1.62e4p-1f - n_ * 0x1.7f7d1cp-20f;                   \
+        vf series_ = 0x1.555556p-5f + y_ * 0x1.111112p-7f;                       \
+        series_ = 0.5f + y_ * (0x1.555556p-3f + y_ * series_);                   \
+        (result) = (1.0f + y_ * (1.0f + y_ * series_)) * power_;                 \
+    } while (0)
 
-TARGET static inline float largest_of(const float x[WANE__SKETCH_ROWS]) {
-    float part[8];
-    memcpy(part, x, sizeof part);
-    for (int r = 8; r < WANE__SKETCH_ROWS; r += 8)
-        for (int i = 0; i < 8; i++) part[i] = x[r + i] > part[i] ? x[r + i] : part[i];
-    float most = part[0];
-    for (int i = 1; i < 8; i++) most = part[i] > most ? part[i] : most;
-    return most;
-}
+struct sum_lanes {
+    vf mass, deviation, square, border, bounded, upper, beyond;
+};
 
 /*
  * An estimate's error is Gaussian with deviation z, in nats: e^(x - z²/2) is right on average, with the variance of a
  * lognormal, e^(z²) - 1 times its square.
  */
-TARGET static void sum_block(const struct wane__scan_block *known, const struct wane__scan_sum *how,
-                             struct wane__scan_sums *sums) {
-    float mass[WANE__SKETCH_ROWS], spread[WANE__SKETCH_ROWS], use[WANE__SKETCH_ROWS], wild[WANE__SKETCH_ROWS],
-        near[WANE__SKETCH_ROWS], upper[WANE__SKETCH_ROWS], beyond[WANE__SKETCH_ROWS];
-    float scale = how->scale, share = scale / how->sigmas, low = -1e30f;
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
-        uint8_t state = known->state[r];
-        use[r] = state < WANE__KNOWN_EXACT ? 1 : 0;
-        near[r] = state == WANE__KNOWN_LEVEL1 ? 1 : 0;
-    }
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
-        float half = known->half[r], z = share * half, z2 = z * z;
-        float x = scale * (known->estimate[r] - how->reference), most = x + scale * half;
-        bool far = z2 > WANE__SCAN_WILD;
-        wild[r] = far ? use[r] : 0;
-        mass[r] = far ? most : x - 0.5f * z2;
-        spread[r] = far ? 0 : z2;
-        near[r] = known->estimate[r] + half >= how->border ? near[r] : 0;
-        upper[r] = use[r] > wild[r] ? most : low;
-        beyond[r] = wild[r] > 0 ? most : low;
-    }
-    exponentials(mass);
-    exponentials(spread);
-    for (int r = 0; r < WANE__SKETCH_ROWS; r++) {
-        wild[r] *= mass[r];
-        mass[r] = use[r] * mass[r] - wild[r];
-        near[r] *= mass[r];
-        spread[r] = mass[r] * mass[r] * (spread[r] - 1);
-    }
-    sums->mass += add_up(mass);
-    sums->bounded += add_up(wild);
-    sums->border += add_up(near);
-    sums->square += add_up(spread);
-    for (int r = 0; r < WANE__SKETCH_ROWS; r += LANES) {
-        vf x;
-        memcpy(&x, spread + r, sizeof x);
-        x = ROOTS(x);
-        memcpy(spread + r, &x, sizeof x);
-    }
-    sums->deviation += add_up(spread);
-    float most = largest_of(upper);
-    if ((double)most > sums->upper) sums->upper = (double)most;
-    if (largest_of(beyond) > 60) sums->bounded = (double)INFINITY;
+TARGET static inline void sum_lanes_of(const struct wane__scan_block *known, int r,
+                                       const struct wane__scan_sum *how, struct sum_lanes *sums) {
+    vf estimate, half, mass, spread;
+    memcpy(&estimate, known->estimate + r, sizeof estimate);
+    memcpy(&half, known->half + r, sizeof half);
+    vi state = BYTES(known->state + r);
+    vf z = half * (how->scale / how->sigmas), z2 = z * z, x = how->scale * (estimate - how->reference);
+    vf most = x + how->scale * half, low = (vf){0} - 1e30f;
+    vi use = state < WANE__KNOWN_EXACT, wild = use & (z2 > WANE__SCAN_WILD), fine = use & ~wild;
+    vi border = fine & (state == WANE__KNOWN_LEVEL1) & (estimate + half >= how->border);
+    EXPONENTIAL(mass, CHOOSE(wild, most, x - 0.5f * z2));
+    EXPONENTIAL(spread, CHOOSE(wild, (vf){0}, z2));
+    spread = (vf)(fine & (vi)(mass * mass * LARGER(spread - 1.0f, z2)));
+    sums->mass += (vf)(fine & (vi)mass);
+    sums->bounded += (vf)(wild & (vi)mass);
+    sums->border += (vf)(border & (vi)mass);
+    sums->square += spread;
+    sums->deviation += ROOTS(spread);
+    vf upper = CHOOSE(fine, most, low), beyond = CHOOSE(wild, most, low);
+    sums->upper = LARGER(sums->upper, upper);
+    sums->beyond = LARGER(sums->beyond, beyond);
 }
 
-TARGET static void sum_blocks(const struct wane__scan_query *query, size_t from, size_t to,
-                              const struct wane__scan_sum *how, struct wane__scan_sums *sums) {
+static double add_up(const vf *lanes) {
+    double sum = 0;
+    for (int i = 0; i < LANES; i++) sum += (double)(*lanes)[i];
+    return sum;
+}
+
+/* Blocks that are summed in single precision: few enough that nothing is lost but a share of 1e-5. */
+enum { RUN = 64 };
+
+TARGET static void sum_run(const struct wane__scan_query *query, size_t from, size_t to,
+                           const struct wane__scan_sum *how, struct wane__scan_sums *sums) {
+    struct sum_lanes lanes = {0};
+    lanes.upper = lanes.beyond = (vf){0} - 1e30f;
     for (size_t b = from; b < to; b++) {
         float upper = how->scale * (query->block_upper[b] - how->reference);
         if (upper < how->far)
             sums->bounded += WANE__SKETCH_ROWS * exp((double)upper);
         else
-            sum_block(&query->known[b], how, sums);
+            for (int r = 0; r < WANE__SKETCH_ROWS; r += LANES) sum_lanes_of(&query->known[b], r, how, &lanes);
     }
+    sums->mass += add_up(&lanes.mass);
+    sums->bounded += add_up(&lanes.bounded);
+    sums->border += add_up(&lanes.border);
+    sums->square += add_up(&lanes.square);
+    sums->deviation += add_up(&lanes.deviation);
+    for (int i = 0; i < LANES; i++) {
+        if ((double)lanes.upper[i] > sums->upper) sums->upper = (double)lanes.upper[i];
+        if (lanes.beyond[i] > 60) sums->bounded = (double)INFINITY;
+    }
+}
+
+TARGET static void sum_blocks(const struct wane__scan_query *query, size_t from, size_t to,
+                              const struct wane__scan_sum *how, struct wane__scan_sums *sums) {
+    for (; from < to; from += RUN) sum_run(query, from, from + RUN < to ? from + RUN : to, how, sums);
 }

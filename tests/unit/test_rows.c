@@ -254,7 +254,7 @@ static int make(void **unused) {
 static int sweep(void **unused) {
     (void)unused;
     char path[200];
-    snprintf(path, sizeof path, "%s/00112233445566778899aabbccddeeff-1.sketch", folder);
+    snprintf(path, sizeof path, "%s/00112233445566778899aabbccddeeff-2.sketch", folder);
     unlink(path);
     return rmdir(folder);
 }
