@@ -198,7 +198,7 @@ static void forget(char *memory, size_t size) {
     for (size_t i = 0; i < size; i += 64) memory[i]++;
 }
 
-enum { ROUNDS = 31, OTHER = 96 << 20 };
+enum { ROUNDS = 31, OTHER = 512 << 20 };
 
 static void speed_of_kernels(struct bench *b, struct wane__head *head, char *other) {
     double times[ROUNDS];

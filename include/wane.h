@@ -106,7 +106,7 @@ typedef struct wane_model_options {
     bool no_mmap;            /* read the weights instead of mapping them                             */
     bool mlock;              /* keep the weights in memory                                           */
     bool vocab_only;         /* load the tokenizer only: tokenise, render, no decoding               */
-    int head;                /* WANE_HEAD_…; default WANE_HEAD_DENSE                                 */
+    int head;                /* WANE_HEAD_…; default WANE_HEAD_CERTIFIED                             */
     const char *head_folder; /* where sketches are kept; NULL: sketches/ in the user's cache folder  */
     bool head_rebuild;       /* build the sketch even where there is one                             */
     float head_sigmas;       /* k: see wane_head_state; 3..12, default 6                             */

@@ -23,7 +23,7 @@ void wane_model_options_init(wane_model_options *options) {
         .kv_type_k = "f16",
         .kv_type_v = "f16",
         .flash_attention = -1,
-        .head = WANE_HEAD_DENSE,
+        .head = WANE_HEAD_CERTIFIED,
         .head_sigmas = 6,
         .shadow = 0.001,
     };

@@ -122,7 +122,7 @@ static int measure(struct bench_heads *bench, wane_error *error) {
 struct results {
     double dense, wane, body;                /* ms a token; body 0: not measured    */
     double survivors1, survivors2, rescored; /* a row                               */
-    double fallbacks, rows;
+    double fallbacks, backed_off, rows;
 };
 
 static struct results results_of(struct bench_heads *bench) {
@@ -137,6 +137,7 @@ static struct results results_of(struct bench_heads *bench) {
     r.rescored = (double)(b->rescored - a->rescored) / each;
     r.fallbacks = (double)(b->dense_many - a->dense_many + b->dense_sum - a->dense_sum + b->dense_batch -
                            a->dense_batch);
+    r.backed_off = (double)(b->dense_pace - a->dense_pace);
     return r;
 }
 
@@ -171,6 +172,7 @@ static void print_json(struct bench_heads *bench) {
     json_object_set_new(all, "tokens", json_integer(bench->tokens));
     json_object_set_new(all, "divergent", json_integer(bench->divergent));
     json_object_set_new(all, "dense_fallbacks", json_integer((json_int_t)r.fallbacks));
+    json_object_set_new(all, "backed_off", json_integer((json_int_t)r.backed_off));
     json_object_set_new(all, "survivors",
                         json_pack("{s:o, s:o, s:o}", "level1", json_ms(r.survivors1), "level2",
                                   json_ms(r.survivors2), "rescored", json_ms(r.rescored)));
@@ -192,6 +194,7 @@ static void print_text(struct bench_heads *bench) {
     out_format("\nrows left       %9.0f after level 1, %.0f after level 2, %.0f computed exactly\n",
                r.survivors1, r.survivors2, r.rescored);
     out_format("dense answers   %9.0f of %.0f rows\n", r.fallbacks, r.rows);
+    out_format("backed off      %9.0f rows, for which the dense head was the faster one\n", r.backed_off);
     out_format("divergent       %9ld of %ld tokens\n", bench->divergent, bench->tokens);
 }
 

@@ -82,8 +82,9 @@ static int find_first(const struct wane__cut *cut, const struct wane__candidate 
 bool wane__cut_decides(const struct wane__cut *cut, const struct wane__candidate *list, int count,
                        int *chosen, int *support) {
     struct wane__mass rest = {0, INFINITY};
-    int low = count, high = -1;
+    if (cut->top_k > 0 && count > cut->top_k) count = cut->top_k;
     if (count < 1) return false;
+    int low = count, high = -1;
     if (cut->open) {
         rest = cut->scaled;
     } else {
