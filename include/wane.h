@@ -453,6 +453,90 @@ WANE_API void wane_reference_free(wane_reference *reference);
 WANE_API int wane_reference_run(wane_reference *reference, const wane_tokens *prompts, int steps,
                                 int32_t *out, double *ms, wane_error *error);
 
+/* ------------------------------------------------------------- the head alone */
+
+/*
+ * The certified head on plain arrays, for other engines: weights and a hidden row in, the best tokens out, without
+ * multiplying all of them. No model and no engine is needed. See docs/head.md for the method.
+ *
+ *     weights (V × d) ─► wane_head_open: a sketch, from a file or built into it
+ *     hidden (d)      ─► wane_head_scan ─► wane_head_best, wane_head_logits, wane_head_log_sum
+ *
+ * What comes out is what the whole product would give, bit for bit, but for the failure probability of `sigmas`. One
+ * thread at a time may use a wane_head.
+ */
+typedef struct wane_head wane_head;
+
+typedef struct wane_head_matrix {
+    size_t size;
+    int vocab_size; /* V */
+    int d;
+    /* V × d, row by row; must outlive the head. A logit is the sum of products in double, rounded to float. */
+    const float *weights;
+    /*
+     * Where weights are not floats, `weights` is NULL and these are given; both may be called from any thread and return
+     * WANE_OK or a WANE_E code. `rows`: rows first … first + count - 1 as floats, count × d. `rescore`: the logits of `ids`
+     * for one hidden row, as exactly as the engine gives them: those of a hidden row that the engine rounds to 8 bits first are
+     * fine, bounds allow for it.
+     */
+    int (*rows)(void *user, int first, int count, float *out);
+    int (*rescore)(void *user, const float *hidden, const int32_t *ids, int count, float *logits);
+    void *user;
+} wane_head_matrix;
+
+typedef struct wane_head_options {
+    size_t size;
+    const char *path;   /* of the sketch; built when it is missing, damaged or of another digest      */
+    const char *digest; /* names the weights, up to 32 characters; a sketch of another one is rebuilt */
+    bool rebuild;       /* in any case                                                                */
+    /*
+     * Hidden rows of ordinary use make the sketch several times sharper: sample_rows × d of them, a few thousand; or
+     * their mean (d) and covariance (d × d) instead, with sample_rows saying how many they were (0: some thousands).
+     * NULL: nothing is known. Only building reads them.
+     */
+    const float *sample;
+    int sample_rows;
+    const float *mean, *covariance;
+    float sigmas;              /* k; 3..12, default 6: a given token is missed with probability 1e-9 */
+    int threads;               /* default 1                                                           */
+    int rows_most;             /* hidden rows in one scan, 1..64; default 1                           */
+    wane_progress_fn progress; /* of building; NULL: none                                 */
+    void *progress_user;
+} wane_head_options;
+
+typedef struct wane_candidate {
+    int32_t token;
+    float logit;
+} wane_candidate;
+
+WANE_API void wane_head_options_init(wane_head_options *options);
+WANE_API void wane_head_matrix_init(wane_head_matrix *matrix);
+WANE_API int wane_head_open(const wane_head_options *options, const wane_head_matrix *matrix,
+                            wane_head **head, wane_error *error);
+WANE_API void wane_head_free(wane_head *head);
+/* Look at rows × d hidden floats, which must stay until the next scan. */
+WANE_API int wane_head_scan(wane_head *head, const float *hidden, int rows, wane_error *error);
+/* The `count` best tokens of row `row` of the last scan, best first, the smaller token among equals; fewer if V is less. */
+WANE_API int wane_head_best(wane_head *head, int row, int count, wane_candidate *out, int *found,
+                            wane_error *error);
+/* Logits of named tokens. */
+WANE_API int wane_head_logits(wane_head *head, int row, const int32_t *ids, int count, float *logits,
+                              wane_error *error);
+/*
+ * log Σ exp(scale · logit) over all tokens: between two bounds, or exactly, *low == *high, which costs a whole product.
+ */
+WANE_API int wane_head_log_sum(wane_head *head, int row, float scale, bool exactly, double *low, double *high,
+                               wane_error *error);
+
+/* What it took so far. Never falls. */
+typedef struct wane_head_work {
+    uint64_t rows, questions;
+    uint64_t survivors1, survivors2,
+        rescored;   /* rows of the weights after level 1, after level 2, computed exactly */
+    uint64_t dense; /* answers for which all of them were computed                        */
+} wane_head_work;
+WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
+
 #ifdef __cplusplus
 }
 #endif

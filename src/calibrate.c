@@ -136,6 +136,30 @@ void wane__moments_free(struct wane__moments *moments) {
     *moments = (struct wane__moments){0};
 }
 
+static int moments_new(size_t d, struct wane__moments *moments, wane_error *error) {
+    *moments = (struct wane__moments){.mean = wane__alloc_zero(d, sizeof(float)),
+                                      .covariance = wane__alloc_zero(d * d, sizeof(float))};
+    if (moments->mean != NULL && moments->covariance != NULL) return WANE_OK;
+    wane__moments_free(moments);
+    return wane__fail(error, WANE_ENOMEM, "no memory for a covariance");
+}
+
+int wane__moments_of(const float *rows, size_t count, size_t d, struct wane__moments *moments,
+                     wane_error *error) {
+    struct rows own = {.row = wane__alloc(count * d * sizeof(float)), .count = count, .d = (int)d};
+    *moments = (struct wane__moments){0};
+    if (own.row == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for %zu hidden rows.", count);
+    memcpy(own.row, rows, count * d * sizeof *rows);
+    int result = moments_new(d, moments, error);
+    if (result == WANE_OK) {
+        take_mean(&own, moments->mean);
+        moments->rows = (int64_t)count;
+        take_covariance(&own, NULL, NULL, 0, 0, moments->covariance);
+    }
+    wane__free(own.row);
+    return result;
+}
+
 static int run_all(struct rows *rows, wane_progress_fn progress, void *user, double most, wane_error *error) {
     int result = WANE_OK;
     for (int i = 0; i < wane__calibration_count && result == WANE_OK; i++) {
@@ -153,11 +177,7 @@ int wane__calibrate(struct wane__engine *engine, wane_progress_fn progress, void
     size_t d = (size_t)engine->facts.embedding_size;
     double body = 0.8 * most;
     struct rows rows = {.engine = engine, .d = (int)d};
-    *moments = (struct wane__moments){.mean = wane__alloc_zero(d, sizeof(float)),
-                                      .covariance = wane__alloc_zero(d * d, sizeof(float))};
-    int result = WANE_OK;
-    if (moments->mean == NULL || moments->covariance == NULL)
-        result = wane__fail(error, WANE_ENOMEM, "no memory for a covariance");
+    int result = moments_new(d, moments, error);
     engine->ops->set_hook(engine, end_before_head, NULL);
     if (result == WANE_OK) result = run_all(&rows, progress, user, body, error);
     engine->ops->set_hook(engine, NULL, NULL);

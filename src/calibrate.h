@@ -27,6 +27,9 @@ struct wane__moments {
  */
 int wane__calibrate(struct wane__engine *engine, wane_progress_fn progress, void *user, double most,
                     struct wane__moments *moments, wane_error *error);
+/* Of count × d rows. */
+int wane__moments_of(const float *rows, size_t count, size_t d, struct wane__moments *moments,
+                     wane_error *error);
 void wane__moments_free(struct wane__moments *moments);
 
 #endif

@@ -5,7 +5,7 @@ enum {
     PATIENCE = 4, /* decodes before a verdict */
     FIRST_REST = 16,
     LONGEST_REST = 1024,
-    LONG = 64, /* decodes in a row that paid: the next rest is a short one */
+    LONG = 64,        /* decodes in a row that paid: the next rest is a short one */
     MEASUREMENTS = 2, /* of the dense head: the first one reads the weights from the disk */
 };
 

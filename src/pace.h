@@ -21,7 +21,7 @@ enum wane__pace_choice {
 
 /* Seconds a row, as running means; 0: not known. */
 struct wane__pace {
-    bool always; /* certified, whatever it costs */
+    bool always;                      /* certified, whatever it costs */
     double head[WANE__PACE_ROWS + 1]; /* the dense head of a batch of so many rows, all of them together */
     int measured[WANE__PACE_ROWS + 1];
     double dense_draw, certified;

@@ -19,6 +19,9 @@
 #include "sample/sample.h"
 #include "wane.h"
 
+/* The widest hidden row. */
+enum { WANE__HEAD_MOST_D = 16384 };
+
 /* The head's weights as the sketch and the certificate see them. */
 struct wane__head_weights {
     int vocab_size; /* V */
