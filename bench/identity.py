@@ -76,7 +76,7 @@ def run(args, piece):
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
         file.write("".join(prompt(first + i) + "\n" for i in range(PROMPTS_A_PIECE)))
         file.flush()
-        command = [args.wane, "bench", "head", "--json", "--no-body", "--rounds", "1", "--model", piece["model"],
+        command = [args.wane, "bench", "head", "--json", "--no-body", "--head", "always", "--rounds", "1", "--model", piece["model"],
                    "--sampler", piece["sampler"], "--rows", str(piece["rows"]), "--tokens", str(piece["steps"]),
                    "--prompts", file.name]
         if args.threads:

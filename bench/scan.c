@@ -120,7 +120,8 @@ static int rescore(void *user, const float *hidden, const int32_t *ids, int coun
     return rescore_prepared(user, prepared, ids, count, logits);
 }
 
-static int seen(void *user, const float *hidden, float *out) {
+static int seen(void *user, const float *hidden, const void *prepared, float *out) {
+    (void)prepared;
     const struct bench *b = user;
     struct block8 rounded[WANE__SKETCH_MOST_D / BLOCK];
     round_row(hidden, b->d, rounded);

@@ -49,7 +49,8 @@ static int float_rescore(void *user, const float *hidden, const int32_t *ids, in
     return WANE_OK;
 }
 
-static int float_seen(void *user, const float *hidden, float *out) {
+static int float_seen(void *user, const float *hidden, const void *prepared, float *out) {
+    (void)prepared;
     const wane_head_matrix *m = user;
     memcpy(out, hidden, (size_t)m->d * sizeof *out);
     return WANE_OK;

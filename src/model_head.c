@@ -48,6 +48,25 @@ static int weights_rescore_prepared(void *user, const void *prepared, const int3
     return engine->ops->rescore_prepared(engine, prepared, ids, count, logits);
 }
 
+static int weights_seen(void *user, const float *hidden, const void *prepared, float *out) {
+    struct wane__engine *engine = user;
+    (void)hidden;
+    return engine->ops->rescore_seen(engine, prepared, out);
+}
+
+/* Can a prepared row be read back? */
+static bool can_be_seen(struct wane__engine *engine) {
+    size_t size = engine->ops->rescore_size(engine), d = (size_t)engine->facts.embedding_size;
+    float *row = wane__alloc_zero(d, sizeof *row);
+    void *prepared = wane__alloc_aligned(64, size + 64);
+    bool can = row != NULL && prepared != NULL &&
+               engine->ops->rescore_prepare(engine, row, prepared) == WANE_OK &&
+               engine->ops->rescore_seen(engine, prepared, row) == WANE_OK;
+    wane__free(prepared);
+    wane__free(row);
+    return can;
+}
+
 static struct wane__head_weights weights_of(struct wane__engine *engine) {
     return (struct wane__head_weights){
         .vocab_size = engine->facts.vocab_size,
@@ -57,6 +76,7 @@ static struct wane__head_weights weights_of(struct wane__engine *engine) {
         .prepared_size = engine->ops->rescore_size(engine),
         .prepare = weights_prepare,
         .rescore_prepared = weights_rescore_prepared,
+        .seen = can_be_seen(engine) ? weights_seen : NULL,
         .user = engine,
     };
 }

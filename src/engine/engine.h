@@ -69,7 +69,7 @@ struct wane__engine_ops {
     /*
      * The very floats that the dense head gives for tokens `ids` of a hidden row. NULL or
      * WANE_EUNSUPPORTED where the engine cannot; facts.rescoring_exact says what the self-check saw.
-     * These five may be called from any thread, also several at once.
+     * These six may be called from any thread, also several at once.
      */
     int (*rescore)(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
                    float *logits);
@@ -81,6 +81,11 @@ struct wane__engine_ops {
     int (*rescore_prepare)(struct wane__engine *engine, const float *hidden, void *prepared);
     int (*rescore_prepared)(struct wane__engine *engine, const void *prepared, const int32_t *ids, int count,
                             float *logits);
+    /*
+     * A prepared row as floats again, d of them: rounded as the product sees it. WANE_EUNSUPPORTED where that form cannot
+     * be read back.
+     */
+    int (*rescore_seen)(struct wane__engine *engine, const void *prepared, float *out);
     /* Rows first … first + count - 1 of the head as floats, count × d. WANE_EUNSUPPORTED as above. */
     int (*head_rows)(struct wane__engine *engine, int first, int count, float *out);
     void (*set_hook)(struct wane__engine *engine, wane__hidden_fn hook, void *user);

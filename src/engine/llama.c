@@ -320,6 +320,7 @@ static const struct wane__engine_ops llama_ops = {
     .rescore_size = wane__llama_rescore_size,
     .rescore_prepare = wane__llama_rescore_prepare,
     .rescore_prepared = wane__llama_rescore_prepared,
+    .rescore_seen = wane__llama_rescore_seen,
     .head_rows = wane__llama_head_rows,
     .set_hook = wane__llama_set_hook,
     .truncate = wane__llama_truncate,

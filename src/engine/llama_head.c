@@ -85,6 +85,7 @@ static void open_functions(struct wane__llama *e) {
         if (row == NULL || row->from_float == NULL) return;
         head->quantise = row->from_float;
     }
+    head->row_type = type->vec_dot_type;
     head->quantised_size = ggml_row_size(type->vec_dot_type, w->ne[0]);
     if (head->quantised_size > MOST_PREPARED) return;
     head->dot = type->vec_dot;
@@ -105,6 +106,20 @@ int wane__llama_rescore_prepare(struct wane__engine *engine, const float *hidden
         head->quantise(hidden, prepared, head->weights->ne[0]);
     else
         memcpy(prepared, hidden, head->quantised_size);
+    return WANE_OK;
+}
+
+int wane__llama_rescore_seen(struct wane__engine *engine, const void *prepared, float *out) {
+    const struct wane__llama_head *head = &wane__llama_of(engine)->head;
+    if (!head->readable) return WANE_EUNSUPPORTED;
+    int64_t d = head->weights->ne[0];
+    const struct ggml_type_traits *type = ggml_get_type_traits(head->row_type);
+    if (head->row_type == GGML_TYPE_F32)
+        memcpy(out, prepared, (size_t)d * sizeof *out);
+    else if (type != NULL && type->to_float != NULL)
+        type->to_float(prepared, out, d);
+    else
+        return WANE_EUNSUPPORTED;
     return WANE_OK;
 }
 

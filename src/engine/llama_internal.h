@@ -55,7 +55,8 @@ struct wane__llama_head {
     void *library;              /* the CPU plug-in, held open                       */
     ggml_from_float_t quantise; /* NULL: `dot` takes floats */
     ggml_vec_dot_t dot;
-    size_t quantised_size; /* of one hidden row in the type that `dot` takes */
+    enum ggml_type row_type; /* that `dot` takes for the hidden row */
+    size_t quantised_size;   /* of one hidden row in the type that `dot` takes */
 };
 
 /* A row of the last decode. */
@@ -151,6 +152,7 @@ void wane__llama_head_close(struct wane__llama_head *head);
 int wane__llama_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
                         float *logits);
 size_t wane__llama_rescore_size(struct wane__engine *engine);
+int wane__llama_rescore_seen(struct wane__engine *engine, const void *prepared, float *out);
 int wane__llama_rescore_prepare(struct wane__engine *engine, const float *hidden, void *prepared);
 int wane__llama_rescore_prepared(struct wane__engine *engine, const void *prepared, const int32_t *ids,
                                  int count, float *logits);

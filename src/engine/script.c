@@ -289,6 +289,11 @@ static int script_rescore_prepare(struct wane__engine *engine, const float *hidd
     return WANE_OK;
 }
 
+static int script_rescore_seen(struct wane__engine *engine, const void *prepared, float *out) {
+    memcpy(out, prepared, script_rescore_size(engine));
+    return WANE_OK;
+}
+
 static int script_rescore_prepared(struct wane__engine *engine, const void *prepared, const int32_t *ids,
                                    int count, float *logits) {
     for (int i = 0; i < count; i++) {
@@ -558,6 +563,7 @@ static const struct wane__engine_ops script_ops = {
     .rescore_size = script_rescore_size,
     .rescore_prepare = script_rescore_prepare,
     .rescore_prepared = script_rescore_prepared,
+    .rescore_seen = script_rescore_seen,
     .head_rows = script_head_rows,
     .set_hook = script_set_hook,
     .truncate = script_truncate,

@@ -459,7 +459,7 @@ static bool look(struct wane__head *head, struct wane__head_row *row, float *see
     int d = head->weights.d;
     if (row->status != WANE_OK) return false;
     if (head->weights.seen != NULL) {
-        row->status = head->weights.seen(head->weights.user, row->hidden, seen);
+        row->status = head->weights.seen(head->weights.user, row->hidden, row->prepared, seen);
         if (row->status != WANE_OK) return false;
     } else {
         memcpy(seen, row->hidden, (size_t)d * sizeof *seen);

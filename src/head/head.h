@@ -40,10 +40,11 @@ struct wane__head_weights {
     int (*rescore_prepared)(void *user, const void *prepared, const int32_t *ids, int count, float *logits);
     /*
      * The hidden row as the dense head's products see it: rounded as the engine rounds it before them (Q8_0 and
-     * other types have products of 8 bits), as floats again. Bounds then hold for that very row. NULL: not
+     * other types have products of 8 bits), as floats again; `prepared` is what `prepare` made of it, or NULL where
+     * there is no such step. Bounds then hold for that very row. NULL: not
      * known; bounds allow for a rounding to 8 bits in blocks of 256, which costs some survivors.
      */
-    int (*seen)(void *user, const float *hidden, float *out);
+    int (*seen)(void *user, const float *hidden, const void *prepared, float *out);
     void *user;
 };
 

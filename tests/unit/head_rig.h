@@ -67,7 +67,8 @@ static inline int rig_rescore(void *user, const float *hidden, const int32_t *id
     return WANE_OK;
 }
 
-static inline int rig_seen(void *user, const float *hidden, float *out) {
+static inline int rig_seen(void *user, const float *hidden, const void *prepared, float *out) {
+    (void)prepared;
     const struct rig *rig = user;
     memcpy(out, hidden, (size_t)rig->d * sizeof *out);
     return WANE_OK;
