@@ -111,6 +111,7 @@ typedef struct wane_model_options {
     bool head_rebuild;       /* build the sketch even where there is one                             */
     float head_sigmas;       /* k: see wane_head_state; 3..12, default 6                             */
     bool head_always;        /* certified even where the dense head is the faster one                */
+    const char *head_kernel; /* "plain", "avx2", "avx512-vnni", "neon"; NULL or "auto": the best   */
     double shadow;           /* share of tokens that are also computed densely; 0..1, default 0.001  */
     wane_log_fn log;         /* NULL: silent                                                         */
     void *log_user;

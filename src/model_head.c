@@ -160,8 +160,15 @@ static int open_sketch(struct opening *o, wane_error *error) {
     struct wane__rows *rows = &o->model->rows;
     const wane_model_facts *facts = &o->model->engine->facts;
     rows->scan_most = facts->sequences < SCAN_MOST ? facts->sequences : SCAN_MOST;
-    return wane__head_open(o->path, &o->weights, o->digest, o->options->head_sigmas, facts->threads,
-                           rows->scan_most, &rows->head, error);
+    int result = wane__head_open(o->path, &o->weights, o->digest, o->options->head_sigmas, facts->threads,
+                                 rows->scan_most, &rows->head, error);
+    const char *kernel = o->options->head_kernel;
+    if (result != WANE_OK || kernel == NULL || strcmp(kernel, "auto") == 0) return result;
+    result = wane__head_use_kernel(rows->head, kernel);
+    if (result == WANE_OK) return result;
+    wane__head_free(rows->head);
+    rows->head = NULL;
+    return wane__fail(error, result, "this processor has no kernels of the kind \"%.20s\"", kernel);
 }
 
 static int open_or_build(struct opening *o, wane_error *error) {

@@ -59,6 +59,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         HEADED, "how the next token is found; certified: the dense tokens in less time; always: even where it takes more"),
     [SET_HEAD_SIGMAS] = NUMBER("Engine", "head-sigmas", 0, "WANE_HEAD_SIGMAS", "engine.head_sigmas", TYPE_REAL, 3, 12, "6",
         HEADED | FOR_HEAD, "how sure the certified head is; 6: misses a token once in 1e9"),
+    [SET_HEAD_KERNEL] = CHOICE("Engine", "head-kernel", "WANE_HEAD_KERNEL", "engine.head_kernel", "auto plain avx2 avx512-vnni neon", "auto",
+        HEADED | FOR_HEAD, "instructions of its scan; auto: the best that the processor has"),
     [SET_SHADOW] = NUMBER("Engine", "shadow", 0, "WANE_SHADOW", "engine.shadow", TYPE_REAL, 0, 1, "0.001",
         HEADED, "share of tokens that the dense head computes as well, to compare"),
 

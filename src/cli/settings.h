@@ -30,6 +30,7 @@ enum setting_id {
     SET_MLOCK,
     SET_HEAD,
     SET_HEAD_SIGMAS,
+    SET_HEAD_KERNEL,
     SET_SHADOW,
     /* sampling */
     SET_TEMPERATURE,

@@ -654,6 +654,16 @@ void wane__head_get_facts(const struct wane__head *head, struct wane__sketch_fac
     memcpy(facts->digest, sketch->header.digest, sizeof sketch->header.digest);
 }
 
+int wane__head_use_kernel(struct wane__head *head, const char *name) {
+    const struct wane__scan_kernels *kernels;
+    for (int i = 0; (kernels = wane__scan_kernels_at(i)) != NULL; i++) {
+        if (strcmp(kernels->name, name) != 0) continue;
+        head->kernels = kernels;
+        return WANE_OK;
+    }
+    return WANE_EUNSUPPORTED;
+}
+
 const char *wane__head_kernel(const struct wane__head *head) {
     return head->kernels->name;
 }
