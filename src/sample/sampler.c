@@ -312,7 +312,7 @@ static void cut_list(struct wane__sampler *sampler, struct walk *walk) {
 /* Everything fetched that top-k leaves, or as far as the exact sums say: nothing is left open. */
 static int draw_exactly(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk,
                         const struct wane__cut *cut, wane_error *error) {
-    struct wane__mass mass;
+    struct wane__mass mass = {0, INFINITY};
     double target = INFINITY;
     walk->lowest = cut->lowest;
     walk->open = cut->open;
