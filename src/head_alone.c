@@ -114,6 +114,12 @@ static int build(const wane_head_options *o, const struct wane__head_weights *we
     return result;
 }
 
+static int open_sketch(const wane_head_options *o, const struct wane__head_weights *weights, wane_head *head,
+                       wane_error *error) {
+    return wane__head_open(o->path, weights, o->digest, o->sigmas, o->threads, o->rows_most, &head->head,
+                           error);
+}
+
 int wane_head_open(const wane_head_options *options, const wane_head_matrix *matrix, wane_head **head,
                    wane_error *error) {
     wane__clear(error);
@@ -125,16 +131,11 @@ int wane_head_open(const wane_head_options *options, const wane_head_matrix *mat
     made->matrix = *matrix;
     made->rows_most = options->rows_most;
     struct wane__head_weights weights = weights_of(&made->matrix);
-    result = WANE_ENOENT;
-    if (!options->rebuild)
-        result = wane__head_open(options->path, &weights, options->digest, options->sigmas, options->threads,
-                                 options->rows_most, &made->head, error);
+    result = options->rebuild ? WANE_ENOENT : open_sketch(options, &weights, made, error);
     if (result == WANE_ENOENT || result == WANE_EFORMAT) {
         wane__clear(error);
         result = build(options, &weights, error);
-        if (result == WANE_OK)
-            result = wane__head_open(options->path, &weights, options->digest, options->sigmas,
-                                     options->threads, options->rows_most, &made->head, error);
+        if (result == WANE_OK) result = open_sketch(options, &weights, made, error);
     }
     if (result != WANE_OK) {
         wane__free(made);

@@ -299,8 +299,8 @@ static int raise_bar(struct wane__head_row *row, int count, int skips, float *ba
 }
 
 /*
- * Many have survived level 1. Refine them if that is worth while; of very many a first part to see whether it is worth while; with the best of them
- * computed the bar rises again; then the rest.
+ * Many have survived level 1. Refine them, if that is worth while: of very many a first part tells. With the best of
+ * them computed the bar rises again; then the rest.
  */
 static int settle(struct wane__head_row *row, int survivors, int count, float bar) {
     struct wane__head *head = row->head;
@@ -488,10 +488,6 @@ static void scan_rows(struct wane__head *head, int rows) {
     }
     s.parts = threads > 1 ? 12 * threads : 1;
     wane__pool_run(head->pool, scan_part, &s, s.parts);
-    int all = (int)head->sketch.shape.blocks * WANE__SKETCH_ROWS;
-    for (int r = 0; r < rows; r++) /* the last block's end holds no rows: nobody asks for those */
-        for (int32_t id = head->weights.vocab_size; id < all; id++)
-            *wane__state(&head->row[r], id) = WANE__KNOWN_EXACT | WANE__LEFT_OUT;
 }
 
 void wane__head_wake(struct wane__head *head) {

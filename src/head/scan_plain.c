@@ -19,12 +19,9 @@ static void add_columns(const uint8_t *columns, const uint8_t *low, const uint8_
 
 #define LANES 4
 
-static inline float root_of(float x) {
-    return sqrtf(x);
-}
-#define ROOTS(x)      ((vf){root_of((x)[0]), root_of((x)[1]), root_of((x)[2]), root_of((x)[3])})
-#define LARGER(x, y)  ((vf)((((x) > (y)) & (vi)(x)) | (~((x) > (y)) & (vi)(y))))
-#define SMALLER(x, y) ((vf)((((x) < (y)) & (vi)(x)) | (~((x) < (y)) & (vi)(y))))
+#define ROOTS(x)      ((vf){sqrtf((x)[0]), sqrtf((x)[1]), sqrtf((x)[2]), sqrtf((x)[3])})
+#define LARGER(x, y)  CHOOSE((x) > (y), x, y)
+#define SMALLER(x, y) CHOOSE((x) < (y), x, y)
 #define BYTES(p)      ((vi){(p)[0], (p)[1], (p)[2], (p)[3]})
 
 static inline int32_t half_at(const uint8_t *p) {

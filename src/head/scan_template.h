@@ -17,6 +17,9 @@ typedef float vf __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t vi __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint32_t vu __attribute__((vector_size(4 * LANES), aligned(4)));
 
+/* x where the mask is set, else y. */
+#define CHOOSE(mask, x, y) ((vf)(((mask) & (vi)(x)) | (~(mask) & (vi)(y))))
+
 /* From sums to what is known of the block's rows, a register of them at a time. */
 TARGET static void finish_block(const struct wane__sketch *sketch, const uint8_t *block, size_t index,
                                 const struct wane__scan_query *query,
@@ -87,9 +90,6 @@ TARGET static void scan_blocks(const struct wane__sketch *sketch, size_t from, s
         }
     }
 }
-
-/* The larger and the smaller of two vectors' numbers, without an instruction of their own on every machine. */
-#define CHOOSE(mask, x, y) ((vf)(((mask) & (vi)(x)) | (~(mask) & (vi)(y))))
 
 /*
  * e to each x in [-40, 60], good to 3e-6; smaller ones would have squares that the processor is slow with. A power of

@@ -12,8 +12,6 @@
  */
 #include "sample/cut.h"
 
-#include "sample/exp.h"
-
 #include <math.h>
 
 /*
@@ -21,10 +19,6 @@
  * be near 1e5 at the coldest, loses 2e-11.
  */
 #define MARGIN 1e-9
-
-static double weigh(const struct wane__candidate *list, int index, double scale) {
-    return wane__exp_weight(((double)list[index].logit - (double)list[0].logit) * scale);
-}
 
 /* The prefix, and the first places in it at which the sum of w reaches p·M for the least and the greatest M. */
 struct ends {
@@ -34,24 +28,20 @@ struct ends {
 };
 
 static struct ends find_ends(const struct wane__cut *cut, const struct wane__candidate *list, int count) {
-    struct ends e = {.low = -1, .high = -1, .most = INFINITY};
-    if (!(cut->top_p < 1)) {
-        if (cut->whole.high < INFINITY) e.most = cut->whole.high;
-        for (int i = 0; i < count && e.most < INFINITY; i++) e.sum += weigh(list, i, 1);
-        return e;
-    }
+    struct ends e = {.low = -1, .high = -1, .most = cut->whole.high};
     double sum = 0;
-    for (int i = 0; i < count; i++) sum += weigh(list, i, 1);
+    for (int i = 0; i < count; i++) sum += wane__weigh(list, i, 1);
     e.sum = sum;
+    if (!(cut->top_p < 1)) return e;
     struct wane__mass mass = cut->whole;
     if (cut->top_k > 0)
-        mass = (struct wane__mass){sum, sum + (cut->top_k - count) * weigh(list, count - 1, 1)};
+        mass = (struct wane__mass){sum, sum + (cut->top_k - count) * wane__weigh(list, count - 1, 1)};
     if (mass.low < sum) mass.low = sum;
     double least = cut->top_p * mass.low * (1 - MARGIN);
     e.most = cut->top_p * mass.high * (1 + MARGIN);
     sum = 0;
     for (int i = 0; i < count && e.high < 0; i++) {
-        sum += weigh(list, i, 1);
+        sum += wane__weigh(list, i, 1);
         if (e.low < 0 && sum >= least) e.low = i + 1;
         if (sum >= e.most) e.high = i + 1;
     }
@@ -61,7 +51,7 @@ static struct ends find_ends(const struct wane__cut *cut, const struct wane__can
 /* What candidates behind the prefix can add to S at most. */
 static double behind(const struct wane__cut *cut, const struct wane__candidate *list, int count,
                      const struct ends *ends, double sum) {
-    double w = weigh(list, count - 1, 1), v = weigh(list, count - 1, cut->scale), most = INFINITY;
+    double w = wane__weigh(list, count - 1, 1), v = wane__weigh(list, count - 1, cut->scale), most = INFINITY;
     if (cut->scaled.high < INFINITY) most = cut->scaled.high - sum;
     if (cut->top_k > 0) most = fmin(most, (cut->top_k - count) * v);
     if (cut->scale >= 1 && w > 0) most = fmin(most, (fmax(ends->most - ends->sum, 0) + w) * (v / w));
@@ -73,7 +63,7 @@ static int find_first(const struct wane__cut *cut, const struct wane__candidate 
                       double target) {
     double sum = 0;
     for (int i = 0; i < count; i++) {
-        sum += weigh(list, i, cut->scale);
+        sum += wane__weigh(list, i, cut->scale);
         if (sum > target) return i;
     }
     return count;
@@ -99,7 +89,7 @@ bool wane__cut_decides(const struct wane__cut *cut, const struct wane__candidate
         }
         double sum = 0;
         for (int i = 0; i < (high > 0 ? high : count); i++) {
-            sum += weigh(list, i, cut->scale);
+            sum += wane__weigh(list, i, cut->scale);
             if (i + 1 == low) rest.low = sum;
         }
         rest.high = high > 0 ? sum : sum + behind(cut, list, count, &ends, sum);

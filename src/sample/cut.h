@@ -9,12 +9,18 @@
 #ifndef WANE_SAMPLE_CUT_H
 #define WANE_SAMPLE_CUT_H
 
+#include "sample/exp.h"
 #include "sample/sample.h"
 
 /* A sum that is known, or known to lie between two bounds; against the best candidate's weight. */
 struct wane__mass {
     double low, high;
 };
+
+/* Of list[index], against the best, list[0]; `scale` is the temperature's inverse. */
+static inline double wane__weigh(const struct wane__candidate *list, int index, double scale) {
+    return wane__exp_weight(((double)list[index].logit - (double)list[0].logit) * scale);
+}
 
 struct wane__cut {
     int top_k; /* 0: off */

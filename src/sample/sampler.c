@@ -8,8 +8,8 @@
  *
  * Top-k, top-p and min-p each keep a prefix of the sorted list, and none looks at what another one cut off
  * behind it, so their common support is the shortest of three prefixes. It is found by walking the list from
- * the best down, and the list is fetched in growing rounds only as far as the walk goes: 64, 256, 1,024,
- * 4,096, then everything. (One more reading of everything costs less than more rounds in between would, and
+ * the best down, and the list is fetched in growing rounds only as far as the walk goes: 4, 32, 256, 2,048,
+ * 4,096, then everything. Before each round, cut.h is asked whether the rest can still change the draw. (One more reading of everything costs less than more rounds in between would, and
  * bounds the worst case: a flat row.) What lies beyond the list enters only through the normaliser, which the
  * source gives as a logarithm. Weights are exponentials against the best logit, in double, summed from the
  * best down.
@@ -213,11 +213,6 @@ static int check_best(const struct wane__sampler *sampler, wane_error *error) {
 
 /* ------------------------------------------------------------------ the cut */
 
-/* Of list[index], against the best; `scale` is the temperature's inverse. */
-static double weight(const struct wane__sampler *sampler, int index, double scale) {
-    return wane__exp_weight(((double)sampler->list[index].logit - (double)sampler->list[0].logit) * scale);
-}
-
 enum effort { BOUNDS, CLOSE_BOUNDS, EXACTLY };
 
 /* Σ exp(scale · (logit - best)) over the whole vocabulary after processors. */
@@ -255,9 +250,9 @@ static int next_round(const struct wane__sampler *sampler, int count) {
 /* Draw among the first `count` of the list. */
 static int draw_within(const struct wane__sampler *sampler, int count, double scale, double u) {
     double mass = 0, sum = 0;
-    for (int i = 0; i < count; i++) mass += weight(sampler, i, scale);
+    for (int i = 0; i < count; i++) mass += wane__weigh(sampler->list, i, scale);
     for (int i = 0; i < count; i++) {
-        sum += weight(sampler, i, scale);
+        sum += wane__weigh(sampler->list, i, scale);
         if (sum > u * mass) return i;
     }
     return 0; /* not reached: the same sum, and u < 1 */
@@ -276,7 +271,7 @@ static int walk_rounds(struct wane__sampler *sampler, struct wane__source *sourc
             walk->support = walk->chosen = at;
             if (at > 0 && sampler->list[at].logit < walk->lowest) return WANE_OK;
             if (isinf(target)) continue;
-            sum += weight(sampler, at, scale);
+            sum += wane__weigh(sampler->list, at, scale);
             walk->support = walk->open ? sampler->list_count : at + 1;
             if (walk->open ? sum > target : sum >= target) return WANE_OK;
         }
@@ -289,7 +284,7 @@ static int walk_rounds(struct wane__sampler *sampler, struct wane__source *sourc
      * The target was taken of a sum in another order: it may lie past this one by a last bit. In an open
      * draw the last token with any weight is meant.
      */
-    while (walk->chosen > 0 && !(weight(sampler, walk->chosen, scale) > 0)) walk->chosen--;
+    while (walk->chosen > 0 && !(wane__weigh(sampler->list, walk->chosen, scale) > 0)) walk->chosen--;
     return WANE_OK;
 }
 
@@ -299,9 +294,9 @@ static void cut_list(struct wane__sampler *sampler, struct walk *walk) {
     int count = sampler->list_count < s->top_k ? sampler->list_count : s->top_k, kept = count;
     if (s->top_p < 1) {
         double mass = 0, sum = 0;
-        for (int i = 0; i < count; i++) mass += weight(sampler, i, 1);
+        for (int i = 0; i < count; i++) mass += wane__weigh(sampler->list, i, 1);
         for (kept = 0; kept < count;) {
-            sum += weight(sampler, kept++, 1);
+            sum += wane__weigh(sampler->list, kept++, 1);
             if (sum >= (double)s->top_p * mass) break;
         }
     }
@@ -309,14 +304,14 @@ static void cut_list(struct wane__sampler *sampler, struct walk *walk) {
     walk->support = kept;
 }
 
-/* Everything fetched that top-k leaves, or as far as the exact sums say: nothing is left open. */
+/* Without top-k, and no prefix decided: take the sum exactly, and walk as far as it says. */
 static int draw_exactly(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk,
                         const struct wane__cut *cut, wane_error *error) {
     struct wane__mass mass = {0, INFINITY};
     double target = INFINITY;
     walk->lowest = cut->lowest;
     walk->open = cut->open;
-    if (!cut->open && !(cut->top_p < 1) && !(sampler->settings.min_p > 0))
+    if (!cut->open && !walk->complete)
         walk->lowest = sampler->list[0].logit + (float)(WANE__EXP_LOW / cut->scale);
     if (cut->open || cut->top_p < 1) {
         int status =
@@ -354,8 +349,8 @@ static int draw_token(struct wane__sampler *sampler, struct wane__source *source
                             .whole = {0, INFINITY},
                             .scaled = {0, INFINITY}};
     if (s->min_p > 0) cut.lowest = sampler->list[0].logit + sampler->min_p_distance;
-    cut.open = s->top_k == 0 && !(s->top_p < 1) && !(s->min_p > 0) && cut.scale <= COLDEST;
     walk->complete = s->top_k > 0 || s->top_p < 1 || s->min_p > 0;
+    cut.open = !walk->complete && cut.scale <= COLDEST;
     /* Without top-k: bounds, then more tokens, then closer bounds, and so on; a dense row has the sum for the asking. */
     bool bounds = s->top_k == 0;
     for (int step = 0;; step++) {
@@ -365,7 +360,7 @@ static int draw_token(struct wane__sampler *sampler, struct wane__source *source
             walk->complete = false;
             return WANE_OK;
         }
-        if ((bounds && source->log_sum_bounds == NULL) || have >= LAST_ROUND) break;
+        if (bounds && (source->log_sum_bounds == NULL || have >= LAST_ROUND)) break;
         int more = next_round(sampler, have);
         if (bounds && step % 2 == 0)
             status = bound_masses(sampler, source, walk, &cut, step == 0 ? BOUNDS : CLOSE_BOUNDS, error);
@@ -375,10 +370,6 @@ static int draw_token(struct wane__sampler *sampler, struct wane__source *source
         if (status != WANE_OK) return status;
     }
     if (s->top_k == 0) return draw_exactly(sampler, source, walk, &cut, error);
-    int status = WANE_OK;
-    if (sampler->list_count < s->top_k && !walk->all)
-        status = fill_list(sampler, source, s->top_k, walk, error);
-    if (status != WANE_OK) return status;
     walk->lowest = cut.lowest;
     cut_list(sampler, walk);
     walk->chosen = draw_within(sampler, walk->support, cut.scale, u);

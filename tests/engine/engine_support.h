@@ -6,22 +6,11 @@
 #include "core/memory.h"
 #include "core/tokens.h"
 #include "engine/llama_internal.h"
+#include "engine_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int failures;
-
-#define CHECK(condition, ...)                                                       \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            failures++;                                                             \
-            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #condition); \
-            fprintf(stderr, __VA_ARGS__);                                           \
-            fprintf(stderr, "\n");                                                  \
-        }                                                                           \
-    } while (0)
 
 struct fixture {
     struct wane__log log;

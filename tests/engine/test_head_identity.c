@@ -6,6 +6,7 @@
  * 77, skipped, without the variable. About 3,000 tokens; bench/identity.py does the same with a hundred thousand. Through
  * the public interface, as programs use it, in a folder of sketches of its own.
  */
+#include "engine_check.h"
 #include "wane.h"
 
 #include <stdio.h>
@@ -13,18 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int failures;
-
-#define CHECK(condition, ...)                                                       \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            failures++;                                                             \
-            fprintf(stderr, "%s:%d: failed: %s: ", __FILE__, __LINE__, #condition); \
-            fprintf(stderr, __VA_ARGS__);                                           \
-            fprintf(stderr, "\n");                                                  \
-        }                                                                           \
-    } while (0)
 
 enum { PROMPTS = 4, TOKENS = 128, ROWS = 4 };
 
