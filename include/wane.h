@@ -541,4 +541,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #ifdef __cplusplus
 }
 #endif
+#include "wane/table.h"
+#include "wane/trace.h"
+
 #endif
