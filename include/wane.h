@@ -109,6 +109,8 @@ typedef struct wane_model_options {
     int head;                /* WANE_HEAD_…; default WANE_HEAD_CERTIFIED                             */
     const char *head_folder; /* where sketches are kept; NULL: sketches/ in the user's cache folder  */
     bool head_rebuild;       /* build the sketch even where there is one                             */
+    const char *
+        head_statistics; /* what it is built from: a file of wane_model_write_statistics; NULL: a text that ships */
     float head_sigmas;       /* k: see wane_head_state; 3..12, default 6                             */
     bool head_always;        /* certified even where the dense head is the faster one                */
     const char *head_kernel; /* "plain", "avx2", "avx512-vnni", "neon"; NULL or "auto": the best   */
@@ -151,7 +153,7 @@ typedef struct wane_model_facts {
     const char *head_type;      /* "q8_0", "q6_K", …                                            */
     const char *head_buffer;    /* where the engine keeps it: "CPU", "CPU_REPACK", …            */
     bool head_tied;             /* shares its weights with the input embedding                  */
-    bool head_plain;            /* nothing but the product with the head follows `result_norm`  */
+    bool head_plain;            /* the product with the head, and at most a scale, follows `result_norm` */
     bool rescoring_exact;       /* rescored logits equalled the dense head's in the self-check  */
     bool rescoring_exact_batch; /* the same where one batch gives several rows                */
     bool recurrent;             /* holds recurrent state: no partial prefix reuse               */
@@ -246,6 +248,20 @@ typedef struct wane_message {
  */
 WANE_API int wane_chat_tokenize(const wane_model *model, const wane_message *messages, size_t count,
                                 wane_tokens *out, wane_error *error);
+
+/*
+ * The head's statistics for texts of your own: mean and covariance of the hidden rows that these conversations give, into the
+ * file `path`, for wane_model_options.head_statistics. A sketch that was made for the traffic that it serves leaves fewer
+ * rows to compute; the tokens are the same with any. `rows` (may be NULL) receives how many were taken. WANE_EBUSY while a
+ * session or a scheduler stands on the model.
+ */
+typedef struct wane_conversation {
+    const wane_message *messages;
+    size_t count;
+} wane_conversation;
+WANE_API int wane_model_write_statistics(wane_model *model, const wane_conversation *conversations,
+                                         size_t count, const char *path, wane_progress_fn progress,
+                                         void *progress_user, int64_t *rows, wane_error *error);
 
 /* The same as text, for people to look at; free() it. */
 WANE_API int wane_chat_render(const wane_model *model, const wane_message *messages, size_t count,

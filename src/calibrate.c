@@ -1,5 +1,5 @@
 /*
- * calibrate.c - runs the calibration text through the body and takes the moments of the rows that reach the head.
+ * calibrate.c - runs texts through the body and takes the moments of the rows that reach the head.
  *
  * All rows are kept until the mean is known: sums of squares of raw rows would lose the small directions beside the
  * few large ones that most models have. Each conversation's first rows are left out: models park attention on the first
@@ -48,11 +48,11 @@ static int take_rows(struct rows *rows, int count, int skip, wane_error *error) 
     return WANE_OK;
 }
 
-static int run_tokens(struct rows *rows, const wane_tokens *tokens, wane_error *error) {
+static int run_tokens(struct rows *rows, const wane_tokens *tokens, int at_most, wane_error *error) {
     struct wane__engine *engine = rows->engine;
     struct wane__item items[AT_ONCE];
     int total = (int)tokens->count, most = engine->batch < AT_ONCE ? engine->batch : AT_ONCE;
-    if (total > MOST) total = MOST;
+    if (at_most > 0 && total > at_most) total = at_most;
     if (total > engine->facts.context) total = engine->facts.context;
     size_t need = rows->count + (size_t)total;
     if (need > rows->capacity) {
@@ -75,19 +75,19 @@ static int run_tokens(struct rows *rows, const wane_tokens *tokens, wane_error *
     return WANE_OK;
 }
 
-/* As a conversation where the model's template allows it, else as plain text. */
-static int run_part(struct rows *rows, const struct wane__calibration_part *part, wane_error *error) {
+/* As a conversation where the model's template allows it, else each message as plain text. */
+static int run_text(struct rows *rows, const struct wane__calibration_text *text, wane_error *error) {
     const struct wane__engine_ops *ops = rows->engine->ops;
-    wane_message messages[2] = {{"user", part->user, strlen(part->user)},
-                                {"assistant", part->assistant, strlen(part->assistant)}};
     wane_tokens tokens = {0};
-    int result = ops->chat(rows->engine, messages, 2, &tokens, NULL, NULL);
+    int result = ops->chat(rows->engine, text->messages, text->count, &tokens, NULL, NULL);
     if (result != WANE_OK) {
+        result = WANE_OK;
         tokens.count = 0;
-        result = ops->tokenize(rows->engine, part->assistant, strlen(part->assistant), WANE_TOKENIZE_SPECIAL,
-                               &tokens, error);
+        for (size_t i = 0; i < text->count && result == WANE_OK; i++)
+            result = ops->tokenize(rows->engine, text->messages[i].content, text->messages[i].content_size,
+                                   i == 0 ? WANE_TOKENIZE_SPECIAL : 0, &tokens, error);
     }
-    if (result == WANE_OK) result = run_tokens(rows, &tokens, error);
+    if (result == WANE_OK) result = run_tokens(rows, &tokens, text->most, error);
     wane_tokens_free(&tokens);
     return result;
 }
@@ -160,35 +160,58 @@ int wane__moments_of(const float *rows, size_t count, size_t d, struct wane__mom
     return result;
 }
 
-static int run_all(struct rows *rows, wane_progress_fn progress, void *user, double most, wane_error *error) {
+static int run_all(struct rows *rows, const struct wane__calibration_text *texts, size_t count,
+                   wane_progress_fn progress, void *user, double most, wane_error *error) {
     int result = WANE_OK;
-    for (int i = 0; i < wane__calibration_count && result == WANE_OK; i++) {
-        if (progress != NULL && !progress(user, "head", most * i / wane__calibration_count))
-            return wane__fail(error, WANE_ECANCELLED, "Making the head's sketch was stopped.");
-        result = run_part(rows, &wane__calibration[i], error);
+    for (size_t i = 0; i < count && result == WANE_OK; i++) {
+        if (progress != NULL && !progress(user, "head", most * (double)i / (double)count))
+            return wane__fail(error, WANE_ECANCELLED, "Taking the head's statistics was stopped.");
+        result = run_text(rows, &texts[i], error);
     }
     if (result == WANE_OK && rows->count < 4)
-        result = wane__fail(error, WANE_EUNSUPPORTED, "the calibration text gives too few hidden rows");
+        result = wane__fail(error, WANE_EUNSUPPORTED, "the text gives too few hidden rows");
     return result;
 }
 
-int wane__calibrate(struct wane__engine *engine, wane_progress_fn progress, void *user, double most,
-                    struct wane__moments *moments, wane_error *error) {
+int wane__calibrate_on(struct wane__engine *engine, const struct wane__calibration_text *texts, size_t count,
+                       wane_progress_fn progress, void *user, double most, struct wane__moments *moments,
+                       wane_error *error) {
     size_t d = (size_t)engine->facts.embedding_size;
     double body = 0.8 * most;
     struct rows rows = {.engine = engine, .d = (int)d};
     int result = moments_new(d, moments, error);
     engine->ops->set_hook(engine, end_before_head, NULL);
-    if (result == WANE_OK) result = run_all(&rows, progress, user, body, error);
+    if (result == WANE_OK) result = run_all(&rows, texts, count, progress, user, body, error);
     engine->ops->set_hook(engine, NULL, NULL);
     engine->ops->truncate(engine, 0, 0);
     if (result == WANE_OK) {
         take_mean(&rows, moments->mean);
         moments->rows = (int64_t)rows.count;
         if (!take_covariance(&rows, progress, user, body, most, moments->covariance))
-            result = wane__fail(error, WANE_ECANCELLED, "Making the head's sketch was stopped.");
+            result = wane__fail(error, WANE_ECANCELLED, "Taking the head's statistics was stopped.");
     }
     wane__free(rows.row);
     if (result != WANE_OK) wane__moments_free(moments);
+    return result;
+}
+
+int wane__calibrate(struct wane__engine *engine, wane_progress_fn progress, void *user, double most,
+                    struct wane__moments *moments, wane_error *error) {
+    size_t count = (size_t)wane__calibration_count;
+    wane_message *messages = wane__alloc_zero(2 * count, sizeof *messages);
+    struct wane__calibration_text *texts = wane__alloc_zero(count, sizeof *texts);
+    int result = WANE_ENOMEM;
+    *moments = (struct wane__moments){0};
+    if (messages == NULL || texts == NULL) wane__fail(error, result, "No memory for the calibration text.");
+    for (size_t i = 0; messages != NULL && texts != NULL && i < count; i++) {
+        const struct wane__calibration_part *part = &wane__calibration[i];
+        messages[2 * i] = (wane_message){"user", part->user, strlen(part->user)};
+        messages[2 * i + 1] = (wane_message){"assistant", part->assistant, strlen(part->assistant)};
+        texts[i] = (struct wane__calibration_text){.messages = messages + 2 * i, .count = 2, .most = MOST};
+    }
+    if (messages != NULL && texts != NULL)
+        result = wane__calibrate_on(engine, texts, count, progress, user, most, moments, error);
+    wane__free(texts);
+    wane__free(messages);
     return result;
 }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "model.h"
+#include "statistics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -144,9 +145,12 @@ static bool on_build(void *user, const char *what, double share) {
 static int build(struct opening *o, wane_error *error) {
     struct wane__engine *engine = o->model->engine;
     struct wane__moments moments;
+    const char *recorded = o->options->head_statistics;
     wane__log(&o->model->log, WANE_LOG_INFO, "head: making the sketch, once for this model: %s", o->path);
-    int result =
-        wane__calibrate(engine, o->options->progress, o->options->progress_user, CALIBRATED, &moments, error);
+    int result = recorded != NULL ? wane__statistics_read(recorded, o->digest, engine->facts.embedding_size,
+                                                          &moments, error)
+                                  : wane__calibrate(engine, o->options->progress, o->options->progress_user,
+                                                    CALIBRATED, &moments, error);
     if (result != WANE_OK) return result;
     struct wane__head_statistics statistics = {moments.mean, moments.covariance, moments.rows};
     result = wane__sketch_build(o->path, &o->weights, &statistics, o->digest, engine->facts.threads,
@@ -291,4 +295,41 @@ void wane_model_get_head_state(wane_model *model, wane_head_state *state) {
     pthread_mutex_lock(&model->rows.lock);
     *state = model->rows.state;
     pthread_mutex_unlock(&model->rows.lock);
+}
+
+/* Texts of the caller's, through the body and into moments; the model is nobody else's meanwhile. */
+static int take_statistics(wane_model *model, const wane_conversation *conversations, size_t count,
+                           wane_progress_fn progress, void *user, struct wane__moments *moments,
+                           wane_error *error) {
+    struct wane__calibration_text *texts = wane__alloc_zero(count, sizeof *texts);
+    if (texts == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for %zu conversations.", count);
+    for (size_t i = 0; i < count; i++)
+        texts[i] = (struct wane__calibration_text){.messages = conversations[i].messages,
+                                                   .count = conversations[i].count};
+    int result = wane__calibrate_on(model->engine, texts, count, progress, user, 1, moments, error);
+    wane__free(texts);
+    return result;
+}
+
+int wane_model_write_statistics(wane_model *model, const wane_conversation *conversations, size_t count,
+                                const char *path, wane_progress_fn progress, void *progress_user,
+                                int64_t *rows, wane_error *error) {
+    struct wane__moments moments = {0};
+    char digest[33];
+    wane__clear(error);
+    if (count == 0) return wane__fail(error, WANE_EINVAL, "No text was given to take statistics from.");
+    if (model->engine->facts.recurrent || !model->engine->facts.head_plain)
+        return wane__fail(error, WANE_EUNSUPPORTED, "This model can have no certified head.");
+    int result = wane_model_digest(model, digest, error);
+    if (result != WANE_OK) return result;
+    if (atomic_exchange(&model->taken, true))
+        return wane__fail(error, WANE_EBUSY,
+                          "The model already carries a session or a scheduler; free that first.");
+    result = take_statistics(model, conversations, count, progress, progress_user, &moments, error);
+    atomic_store(&model->taken, false);
+    if (result != WANE_OK) return result;
+    result = wane__statistics_write(path, digest, model->engine->facts.embedding_size, &moments, error);
+    if (rows != NULL) *rows = moments.rows;
+    wane__moments_free(&moments);
+    return result;
 }

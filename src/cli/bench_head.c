@@ -29,35 +29,6 @@ struct bench_heads {
     wane_head_state before, after;
 };
 
-/* ---- prompts ------------------------------------------------------------------------------------------------------- */
-
-/* Lines of a file; NULL after a complaint. */
-static char **read_prompts(const char *path, int *count) {
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        cli_say("cannot read %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    char **list = NULL, *line = NULL;
-    size_t room = 0;
-    *count = 0;
-    for (ssize_t size; (size = getline(&line, &room, file)) >= 0 && *count < PROMPTS_MOST;) {
-        while (size > 0 && (line[size - 1] == '\n' || line[size - 1] == '\r')) line[--size] = '\0';
-        if (size == 0) continue;
-        list = text_grow(list, ((size_t)*count + 1) * sizeof *list);
-        list[(*count)++] = text_copy_part(line, (size_t)size);
-    }
-    free(line);
-    fclose(file);
-    if (*count == 0) cli_say("%s has no prompts; it needs one a line", path);
-    return list;
-}
-
-static void free_prompts(char **list, int count) {
-    for (int i = 0; i < count; i++) free(list[i]);
-    free(list);
-}
-
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
 
 static void compare(struct bench_heads *bench) {
@@ -244,7 +215,7 @@ int bench_head(const struct settings *settings) {
                                 .work = {.steps = setting_int(settings, SET_TOKENS)}};
     const char *file = setting_text(settings, SET_PROMPTS);
     int text_count = 0;
-    char **texts = file != NULL ? read_prompts(file, &text_count) : NULL;
+    char **texts = file != NULL ? lines_read(file, &text_count) : NULL;
     if (file != NULL && text_count == 0) return EXIT_FAILED;
     interrupt_catch();
     bench.load = bench_load();
@@ -263,6 +234,6 @@ int bench_head(const struct settings *settings) {
                    : cli_fail(EXIT_FAILED, "there is no certified head to measure: %s", state.reason);
     }
     wane_model_free(model);
-    free_prompts(texts, text_count);
+    lines_free(texts, text_count);
     return code;
 }

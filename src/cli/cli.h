@@ -43,6 +43,7 @@ int command_serve(struct settings *settings);
 int command_model(struct settings *settings);
 int command_tokenize(struct settings *settings);
 int command_head(struct settings *settings);
+int head_statistics(const struct settings *settings); /* wane head statistics */
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
@@ -87,6 +88,9 @@ double now_ms(void);
 char *join_operands(const struct settings *settings, size_t *size);
 /* Standard input to its end; NULL after a complaint. `size` bytes, terminated. */
 char *read_all_input(size_t *size);
+/* The lines of a file that are not empty, without their ends; NULL after a complaint (also when there is none). */
+char **lines_read(const char *path, int *count);
+void lines_free(char **list, int count);
 /* A JSON string, with U+FFFD for what is not UTF-8. */
 json_t *json_text(const char *text, size_t size);
 /* A number with three decimals: more says nothing about a time. */
@@ -118,7 +122,7 @@ struct model_wish {
     bool decodes;    /* wants the head that the settings name, else the dense one */
     bool certified;  /* wants the certified head, whatever the settings name      */
     bool always;     /* even where the dense one is faster */
-    bool rebuild;    /* its sketch */
+    bool rebuild;    /* its sketch, from --statistics where that is set */
     double shadow;   /* 0: --shadow; below: none */
     wane_log_fn log; /* NULL: by --verbose */
     void *log_user;

@@ -106,12 +106,13 @@ static int verify(const struct settings *settings, wane_model *model) {
 
 int command_head(struct settings *settings) {
     const char *what = settings->operand_count > 0 ? settings->operands[0] : NULL;
-    if (what == NULL) return cli_usage("head", "wane head needs build, info or verify");
+    if (what == NULL) return cli_usage("head", "wane head needs build, info, verify or statistics");
     bool is_build = strcmp(what, "build") == 0, is_info = strcmp(what, "info") == 0;
-    bool is_verify = strcmp(what, "verify") == 0;
-    if ((!is_build && !is_info && !is_verify) || settings->operand_count > 1)
-        return cli_usage("head", "wane head knows build, info and verify; got \"%.60s\"",
+    bool is_verify = strcmp(what, "verify") == 0, is_statistics = strcmp(what, "statistics") == 0;
+    if ((!is_build && !is_info && !is_verify && !is_statistics) || settings->operand_count > 1)
+        return cli_usage("head", "wane head knows build, info, verify and statistics; got \"%.60s\"",
                          settings->operands[settings->operand_count - 1]);
+    if (is_statistics) return head_statistics(settings);
     interrupt_catch();
     wane_model *model = NULL;
     struct model_wish wish = {.decodes = true,

@@ -28,12 +28,13 @@ const struct command cli_commands[] = {
      command_tokenize},
     {"head", FOR_HEAD,
      "wane head build [OPTION...]\n       wane head info [OPTION...] [--json]\n       wane head verify "
-     "[OPTION...] [--json]",
+     "[OPTION...] [--json]\n       wane head statistics --prompts FILE --statistics FILE [OPTION...]",
      "make, examine and check a model's certified head",
      "build: make the sketch of the LM head anew (otherwise it is made when a model is used for the first\n"
      "time). info: what it is made of, and how sure it is. verify: decode --tokens for each built-in prompt\n"
-     "with three samplers, compute every token with the dense head as well, and compare.",
-     "build info verify", command_head},
+     "with three samplers, compute every token with the dense head as well, and compare. statistics: take\n"
+     "those of your own texts, for build.",
+     "build info verify statistics", command_head},
     {"bench", FOR_BENCH, "wane bench decode [OPTION...]\n       wane bench head [OPTION...]",
      "measure wane against its engine",
      "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"

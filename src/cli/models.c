@@ -230,6 +230,7 @@ static void engine_options(const struct settings *settings, const struct model_w
     options->head = wish->certified || strcmp(head, "dense") != 0 ? WANE_HEAD_CERTIFIED : WANE_HEAD_DENSE;
     options->head_sigmas = setting_float(settings, SET_HEAD_SIGMAS);
     options->head_rebuild = wish->rebuild;
+    if (wish->rebuild) options->head_statistics = setting_text(settings, SET_STATISTICS);
     options->head_kernel = setting_text(settings, SET_HEAD_KERNEL);
     options->shadow = wish->shadow < 0   ? 0
                       : wish->shadow > 0 ? wish->shadow

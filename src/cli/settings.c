@@ -61,6 +61,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         HEADED | FOR_HEAD, "how sure the certified head is; 6: misses a token once in 1e9"),
     [SET_HEAD_KERNEL] = CHOICE("Engine", "head-kernel", "WANE_HEAD_KERNEL", "engine.head_kernel", "auto plain avx2 avx512-vnni neon", "auto",
         HEADED | FOR_HEAD, "instructions of its scan; auto: the best that the processor has"),
+    [SET_STATISTICS] = WORDS("Engine", "statistics", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_HEAD, "FILE", "of hidden rows: what head statistics writes and head build reads"),
     [SET_SHADOW] = NUMBER("Engine", "shadow", 0, "WANE_SHADOW", "engine.shadow", TYPE_REAL, 0, 1, "0.001",
         HEADED, "share of tokens that the dense head computes as well, to compare"),
 
@@ -157,7 +159,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_BODY] = SWITCH("Bench", "body", 0, NULL, NULL, "on",
         FOR_BENCH, "head: measure the body alone, too"),
     [SET_PROMPTS] = WORDS("Bench", "prompts", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_BENCH, "FILE", "head: a file of prompts, one a line; not set: those built in"),
+        FOR_BENCH | FOR_HEAD, "FILE", "prompts or texts, one a line; not set: bench takes those built in"),
 
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),

@@ -31,6 +31,7 @@ enum setting_id {
     SET_HEAD,
     SET_HEAD_SIGMAS,
     SET_HEAD_KERNEL,
+    SET_STATISTICS,
     SET_SHADOW,
     /* sampling */
     SET_TEMPERATURE,

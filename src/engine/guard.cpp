@@ -47,3 +47,8 @@ extern "C" llama_context *wane__guard_context(llama_model *model, llama_context_
     return guarded<llama_context *>(nullptr, why, why_size,
                                     [&] { return llama_init_from_model(model, params); });
 }
+
+extern "C" gguf_context *wane__guard_file(const char *path, gguf_init_params params, char *why,
+                                          size_t why_size) {
+    return guarded<gguf_context *>(nullptr, why, why_size, [&] { return gguf_init_from_file(path, params); });
+}

@@ -8,6 +8,7 @@
 #ifndef WANE_ENGINE_GUARD_H
 #define WANE_ENGINE_GUARD_H
 
+#include <gguf.h>
 #include <llama.h>
 
 #ifdef __cplusplus
@@ -28,6 +29,8 @@ struct llama_model *wane__guard_load(const char *path, struct llama_model_params
                                      size_t why_size);
 struct llama_context *wane__guard_context(struct llama_model *model, struct llama_context_params params,
                                           char *why, size_t why_size);
+struct gguf_context *wane__guard_file(const char *path, struct gguf_init_params params, char *why,
+                                      size_t why_size);
 
 #ifdef __cplusplus
 }

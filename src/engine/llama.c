@@ -112,6 +112,8 @@ static int load_failed(const char *path, const char *words, wane_error *error) {
 static int load_model(struct wane__llama *e, const wane_model_options *o, wane_error *error) {
     struct progress progress = {.options = o};
     struct llama_model_params p = llama_model_default_params();
+    struct llama_model_tensor_buft_override override[2] = {{0}}; /* the second one ends the list */
+    if (wane__llama_keep_head(o, override)) p.tensor_buft_overrides = override;
     p.n_gpu_layers = o->gpu_layers;
     p.vocab_only = o->vocab_only;
     if (o->mlock)

@@ -2,8 +2,8 @@
  * llama_head.c - what the model's graph does after `result_norm`, and single rows of the LM head exactly.
  *
  * A warm-up decode at load shows us the graph. The head is plain when `result_output` is nothing but the
- * product of one weight tensor with `result_norm`; a softcap, a scale or a bias after it makes it not
- * plain, and then nobody may rescore.
+ * product of one weight tensor with `result_norm`, multiplied by a positive number at most (Granite and others); a softcap
+ * or a bias after it makes it not plain, and then nobody may rescore.
  *
  * Rescoring must give the very float of the dense head. So it runs the very code: the CPU backend's own
  * quantiser for the hidden row and its own dot product, on the rows where they lie. That backend is a
@@ -30,13 +30,23 @@ static const struct ggml_tensor *find_product(const struct ggml_tensor *output) 
     return NULL;
 }
 
+/* A product with a positive number and nothing added to it. */
+static bool scale_of(const struct ggml_tensor *node, float *scale) {
+    float bias;
+    memcpy(scale, &node->op_params[0], sizeof *scale);
+    memcpy(&bias, &node->op_params[1], sizeof bias);
+    return *scale > 0 && *scale < 1e6f && bias == 0;
+}
+
 void wane__llama_head_observe(struct wane__llama_head *head, const struct ggml_tensor *node) {
     if (strcmp(node->name, "result_norm") == 0) head->norm = node;
     if (strcmp(node->name, "result_output") != 0) return;
     const struct ggml_tensor *product = find_product(node);
     if (product == NULL) return;
     head->weights = product->src[0];
-    head->plain = product == node && product->src[1] == head->norm;
+    head->scale = 1;
+    bool scaled = node->op == GGML_OP_SCALE && node->src[0] == product && scale_of(node, &head->scale);
+    head->plain = (product == node || scaled) && product->src[1] == head->norm;
 }
 
 /* ---------------------------------------------------------------- functions */
@@ -132,6 +142,7 @@ int wane__llama_rescore_prepared(struct wane__engine *engine, const void *prepar
     for (int i = 0; i < count; i++) {
         if (ids[i] < 0 || ids[i] >= w->ne[1]) return WANE_EINVAL;
         head->dot(d, &logits[i], 0, (const char *)w->data + (size_t)ids[i] * w->nb[1], 0, prepared, 0, 1);
+        logits[i] *= head->scale; /* one rounding, as in the graph */
     }
     return WANE_OK;
 }
@@ -156,6 +167,7 @@ int wane__llama_head_rows(struct wane__engine *engine, int first, int count, flo
             memcpy(out, row, (size_t)w->ne[0] * sizeof *out);
         else
             type->to_float(row, out, w->ne[0]);
+        for (int64_t j = 0; head->scale != 1 && j < w->ne[0]; j++) out[j] *= head->scale;
     }
     return WANE_OK;
 }

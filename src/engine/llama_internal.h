@@ -4,6 +4,7 @@
  *     llama.c             load, warm-up, free, facts, the table of functions
  *     llama_setup.c       once a process: plug-ins and log; file checks; counting cores
  *     llama_decode.c      batches, rows, the hook, truncate, copy, interrupt
+ *     llama_layout.c      where the engine would keep the head, and keeping it there readable
  *     llama_head.c        what the graph does after `result_norm`; exact rescoring
  *     llama_text.c        tokens and their bytes; tokenising text that holds untrusted spans
  *     llama_chat.c        conversations: render by the model's template, mark what is untrusted
@@ -48,7 +49,8 @@ struct wane__markers {
 struct wane__llama_head {
     const struct ggml_tensor *norm;    /* `result_norm` of the graph being observed, else NULL */
     const struct ggml_tensor *weights; /* NULL: not found                                      */
-    bool plain;
+    bool plain;                 /* their product with `norm`, and at most a scale, is all that there is */
+    float scale;                /* 1 where there is none; above 0 */
     bool readable;              /* rows lie in host memory in the type's own layout */
     bool exact_one;             /* self-check, one row in a batch: bit for bit      */
     bool exact_many;            /* the same, four rows in a batch                   */
@@ -123,6 +125,12 @@ void wane__llama_words_leave(struct wane__llama_words *words);
 /* Load the engine's plug-ins, once a process; later calls ignore `folder`. */
 int wane__llama_backends(const char *folder, struct wane__log *log, wane_error *error);
 /* Is this a file that can be handed to the engine? Says in words why not. */
+/*
+ * Must the head be kept from a layout whose rows cannot be read? Then `override` says how, for
+ * llama_model_params.tensor_buft_overrides; its text is static.
+ */
+bool wane__llama_keep_head(const wane_model_options *options,
+                           struct llama_model_tensor_buft_override *override);
 int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error);
 
 /* ----------------------------------------------------------- llama_decode.c */

@@ -220,6 +220,46 @@ static void test_files(wane_model_options options) {
     wane_model_free(model);
 }
 
+/* A sketch from statistics of texts of one's own: few rows, so that the covariance is far from whole. */
+static void test_statistics(wane_model_options options) {
+    wane_model *model = NULL;
+    wane_error error = {0};
+    char file[64];
+    wane_message message[PROMPTS];
+    wane_conversation conversation[PROMPTS];
+    int64_t rows = 0;
+    static int32_t ids[TOKENS], same[TOKENS];
+    snprintf(file, sizeof file, "%s/own.stat", folder);
+    for (int i = 0; i < PROMPTS; i++) {
+        message[i] = (wane_message){"user", prompts[i], strlen(prompts[i])};
+        conversation[i] = (wane_conversation){&message[i], 1};
+    }
+    if (!load(&options, &model)) return;
+    int rc = wane_model_write_statistics(model, conversation, PROMPTS, file, NULL, NULL, &rows, &error);
+    CHECK(rc == WANE_OK && rows > 50 && rows < 500, "%lld rows; %s", (long long)rows, error.text);
+    CHECK(wane_model_write_statistics(model, conversation, 0, file, NULL, NULL, NULL, &error) == WANE_EINVAL,
+          "no texts");
+    wane_model_free(model);
+    model = NULL;
+    options.head_statistics = file;
+    options.head_rebuild = true;
+    if (!load(&options, &model)) return;
+    wane_head_state state = state_of(model);
+    CHECK(state.certified && state.built && state.statistics_rows == rows, "%s", state.reason);
+    alone(model, WANE_HEAD_DENSE, 2, 3, same);
+    alone(model, WANE_HEAD_CERTIFIED, 2, 3, ids);
+    compare("own statistics", 2, 3, same, ids);
+    unlink(state.path);
+    wane_model_free(model);
+    model = NULL;
+    CHECK(truncate(file, 100) == 0, "truncate");
+    if (!load(&options, &model)) return;
+    state = state_of(model);
+    CHECK(!state.certified && strstr(state.reason, file) != NULL, "%s", state.reason);
+    wane_model_free(model);
+    unlink(file);
+}
+
 int main(void) {
     const char *path = getenv("WANE_TEST_MODEL"), *threads = getenv("WANE_TEST_THREADS");
     if (path == NULL || path[0] == '\0') {
@@ -249,6 +289,7 @@ int main(void) {
             wane_model_free(model);
             model = NULL;
             test_shadow(options);
+            test_statistics(options);
             test_files(options);
         }
         wane_model_free(model);
