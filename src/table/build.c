@@ -15,16 +15,16 @@
 #include <string.h>
 #include <unistd.h>
 
-void wane_table_options_init(wane_table_options *options) {
-    *options = (wane_table_options){.size = sizeof *options,
-                                    .window = WANE__WINDOW,
-                                    .depth = WANE__SLMT_DEPTH,
-                                    .min_stability = 0.999f,
-                                    .min_share = 0.95f,
-                                    .min_seen = 2,
-                                    .follow = 0.5f,
-                                    .max_entries = 50000,
-                                    .memory = (size_t)512 << 20};
+void wane_table_build_options_init(wane_table_build_options *options) {
+    *options = (wane_table_build_options){.size = sizeof *options,
+                                          .window = WANE__WINDOW,
+                                          .depth = WANE__SLMT_DEPTH,
+                                          .min_stability = 0.999f,
+                                          .min_share = 0.95f,
+                                          .min_seen = 2,
+                                          .follow = 0.5f,
+                                          .max_entries = 50000,
+                                          .memory = (size_t)512 << 20};
 }
 
 /* -------------------------------------------------------------------- settings */
@@ -34,7 +34,7 @@ static int check_count(const char *name, double value, double least, double most
     return wane__fail(error, WANE_EINVAL, "%s is %g; it takes %g to %g.", name, value, least, most);
 }
 
-static int check_settings(const wane_table_options *set, wane_error *error) {
+static int check_settings(const wane_table_build_options *set, wane_error *error) {
     int status = check_count("The table's window", set->window, 1, WANE__WINDOW_MOST, error);
     if (status == WANE_OK) status = check_count("The table's depth", set->depth, 1, WANE__SLMT_DEPTH, error);
     if (status == WANE_OK)
@@ -108,7 +108,7 @@ void wane__build_free(struct wane__build *build) {
 }
 
 int wane__build_progress(struct wane__build *build, const char *what, double share, wane_error *error) {
-    const wane_table_options *set = &build->options.set;
+    const wane_table_build_options *set = &build->options.set;
     if (set->progress == NULL || set->progress(set->progress_user, what, share)) return WANE_OK;
     return wane__fail(error, WANE_ECANCELLED, "The table's build was stopped.");
 }

@@ -29,7 +29,7 @@ struct wane__build_source {
 
 struct wane__build_options {
     struct wane__trace_origin origin;
-    wane_table_options set; /* window … sweep are used; paths are not */
+    wane_table_build_options set; /* window … sweep are used; paths are not */
 };
 
 struct wane__build;

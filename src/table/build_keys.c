@@ -101,7 +101,7 @@ static int group_add(struct group *group, const struct wane__sample *sample, wan
 }
 
 static bool is_stable(const struct wane__build *build, const struct wane__summary *summary, uint32_t need) {
-    const wane_table_options *set = &build->options.set;
+    const wane_table_build_options *set = &build->options.set;
     return summary->seen >= need && (float)summary->stability >= set->min_stability &&
            (float)summary->share >= set->min_share;
 }
@@ -114,7 +114,7 @@ static int write_place(struct walk *walk, const struct wane__place *place) {
 
 static int close_place(struct walk *walk) {
     struct group *group = &walk->place;
-    const wane_table_options *set = &walk->build->options.set;
+    const wane_table_build_options *set = &walk->build->options.set;
     if (group->seen == 0) return WANE_OK;
     const struct wane__sample *s = &group->first;
     struct wane__place place = {.key = s->key, .index = s->index, .place = s->place, .seen = group->seen};
@@ -230,7 +230,7 @@ static void make_pick(const struct walk *walk, const struct wane__summary *summa
 static int close_key(struct walk *walk) {
     struct group *group = &walk->key;
     struct wane__build *build = walk->build;
-    const wane_table_options *set = &build->options.set;
+    const wane_table_build_options *set = &build->options.set;
     if (group->seen == 0) return WANE_OK;
     int status = close_place(walk);
     struct wane__summary summary;

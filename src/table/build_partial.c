@@ -200,7 +200,7 @@ int wane__partial_head(const char *path, struct wane__partial_head *head, wane_e
 static int check_same(const struct wane__build *build, const char *path,
                       const struct wane__partial_head *head, wane_error *error) {
     const struct wane__trace_origin *origin = &build->options.origin;
-    const wane_table_options *set = &build->options.set;
+    const wane_table_build_options *set = &build->options.set;
     if (strcmp(head->origin.model, origin->model) != 0 ||
         strcmp(head->origin.tokenizer, origin->tokenizer) != 0 ||
         head->origin.vocab_size != origin->vocab_size || head->origin.version != origin->version)

@@ -362,7 +362,7 @@ static void expect_all(struct wane__build *build, const struct wane__phrases *ph
 }
 
 static int learn(struct wane__build *build, wane_error *error) {
-    const wane_table_options *set = &build->options.set;
+    const wane_table_build_options *set = &build->options.set;
     struct wane__phrases *phrases = NULL;
     size_t held = 0;
     int status = wane__phrases_train(build->example, build->examples, &phrases, set->progress,

@@ -39,7 +39,7 @@ static int bound_chains(struct wane__build *build, uint64_t tokens, wane_error *
 }
 
 static int make_content(struct wane__build *build, struct wane__slmt_content *content, wane_error *error) {
-    const wane_table_options *set = &build->options.set;
+    const wane_table_build_options *set = &build->options.set;
     uint32_t runs = 0;
     for (uint32_t i = 0; i < build->picks; i++) runs += build->chain[i].count > 0;
     wane__free(build->out_entry);

@@ -124,7 +124,7 @@ static inline uint32_t *rig_shuffle(size_t count, uint64_t seed) {
     return order;
 }
 
-static inline struct wane__build *rig_build(const struct rig *rig, const wane_table_options *set) {
+static inline struct wane__build *rig_build(const struct rig *rig, const wane_table_build_options *set) {
     struct wane__build_options options = {.origin = rig_origin(rig), .set = *set};
     struct wane__build *build;
     wane_error error = {0};

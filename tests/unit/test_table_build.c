@@ -14,9 +14,9 @@ static const struct rig small = {.vocab = 1009,
                                  .start = 6,
                                  .seed = 1};
 
-static wane_table_options defaults(void) {
-    wane_table_options set;
-    wane_table_options_init(&set);
+static wane_table_build_options defaults(void) {
+    wane_table_build_options set;
+    wane_table_build_options_init(&set);
     return set;
 }
 
@@ -71,7 +71,7 @@ static void test_against_all_pairs(void **state) {
         rig.noise = (double[]){0, 0.8, 3}[round];
         size_t count;
         struct wane__trace_token *all = rig_make(&rig, &count);
-        wane_table_options set = defaults();
+        wane_table_build_options set = defaults();
         struct wane__build *build = rig_build(&rig, &set);
         struct wane__slmt_content content;
         wane_table_report report;
@@ -108,7 +108,7 @@ static void check_same(const unsigned char *a, size_t a_size, unsigned char *b, 
 }
 
 /* A build whose sorts hold next to nothing. */
-static struct wane__build *tight(const struct rig *rig, const wane_table_options *set) {
+static struct wane__build *tight(const struct rig *rig, const wane_table_build_options *set) {
     struct wane__build *build = rig_build(rig, set);
     wane__sorter_free(build->samples);
     assert_int_equal(wane__sorter_new(NULL, 1 << 20, &build->samples, NULL), WANE_OK);
@@ -121,7 +121,7 @@ static void shard_name(char *name, size_t size, int shard) {
 }
 
 /* Built in shards, from files. */
-static unsigned char *sharded(const struct rig *rig, const wane_table_options *set,
+static unsigned char *sharded(const struct rig *rig, const wane_table_build_options *set,
                               const struct wane__trace_token *all, const uint32_t *order, size_t count,
                               int shards, size_t *size, wane_table_report *report) {
     char name[64];
@@ -148,7 +148,7 @@ static void test_same_bytes(void **state) {
     for (int round = 0; round < 4; round++) {
         size_t count, size, other;
         struct wane__trace_token *all = rig_make(&small, &count);
-        wane_table_options set = defaults();
+        wane_table_build_options set = defaults();
         set.phrases = round == 1;
         set.samples = round == 2 ? 300 : 0;
         set.min_seen = round == 3 ? 1 : 2;
@@ -187,7 +187,7 @@ static void test_samples_of_a_kind(void **state) {
     size_t count;
     struct wane__trace_token *all = rig_make(&small, &count);
     for (size_t i = 0; i < count; i++) all[i].kind = i % 50 == 0 ? WANE__KIND_CODE : WANE__KIND_SINGLE;
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     set.samples = 500;
     struct wane__build *build = rig_build(&small, &set);
     struct wane__slmt_content content;
@@ -224,7 +224,7 @@ static void test_caps(void **state) {
     rig.requests = 400;
     size_t count, size;
     struct wane__trace_token *all = rig_make(&rig, &count);
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     struct wane__build *build = rig_build(&rig, &set), *capped;
     struct wane__slmt_content content;
     rig_read(build, all, NULL, 0, count);
@@ -293,7 +293,7 @@ static void test_exact_repeats(void **state) {
     rig.noise = 20;
     size_t count;
     struct wane__trace_token *all = rig_make(&rig, &count);
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     struct wane__build *build = rig_build(&rig, &set);
     struct wane__slmt_content content;
     wane_table_report report;
@@ -331,7 +331,7 @@ static void test_unstable_places(void **state) {
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < all[i].top_count; k++)
             all[i].top[k].token = (int32_t)((i * 64 + (size_t)k) % 1009);
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     struct wane__build *build = rig_build(&rig, &set);
     struct wane__slmt_content content;
     wane_table_report report;
@@ -357,7 +357,7 @@ static void test_hits_leave_one_out(void **state) {
     struct wane__trace_token *twice = wane__alloc(2 * count * sizeof *twice);
     memcpy(twice, all, count * sizeof *all);
     memcpy(twice + count, all, count * sizeof *all); /* under the same name */
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     set.min_seen = 1;
     for (int named = 0; named < 2; named++) {
         struct wane__build *build = rig_build(&rig, &set);
@@ -385,7 +385,7 @@ static void test_continuations(void **state) {
     rig.variation = 0.02;
     size_t count;
     struct wane__trace_token *all = rig_make(&rig, &count);
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     set.follow = 0.6f;
     struct wane__build *build = rig_build(&rig, &set);
     struct wane__slmt_content content;
@@ -421,7 +421,7 @@ static void test_windows(void **state) {
     size_t count;
     struct wane__trace_token *all = rig_make(&rig, &count);
     for (int window = 1; window <= WANE__WINDOW_MOST; window += 3) {
-        wane_table_options set = defaults();
+        wane_table_build_options set = defaults();
         set.window = window;
         struct wane__build *build = rig_build(&rig, &set);
         struct wane__slmt_content content;
@@ -465,7 +465,7 @@ static void test_settings_are_refused(void **state) {
 }
 
 static int read_bytes(const struct rig *rig, const char *name, const uint8_t *bytes, size_t size) {
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     FILE *file = fopen(name, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, size, file), size);
@@ -486,7 +486,7 @@ static void test_partials_are_refused(void **state) {
     size_t count;
     char name[64];
     struct wane__trace_token *all = rig_make(&rig, &count);
-    wane_table_options set = defaults();
+    wane_table_build_options set = defaults();
     struct wane__build *build = rig_build(&rig, &set);
     shard_name(name, sizeof name, 99);
     rig_read(build, all, NULL, 0, count);
@@ -526,7 +526,7 @@ static void test_stopping(void **state) {
     struct wane__trace_token *all = rig_make(&small, &count);
     int asked = 0;
     for (int after = 1; after < 40; after++) {
-        wane_table_options set = defaults();
+        wane_table_build_options set = defaults();
         asked = after;
         set.phrases = true;
         set.progress = stop_at_once;
