@@ -154,8 +154,8 @@ typedef struct wane_table_build_options {
     const char *output; /* the table; NULL: nothing is written, the report alone is wanted          */
     bool partial;       /* write a partial build instead of a table                                 */
     int vocab_size;     /* that the traces must have; 0: any                                        */
-    const char *model;  /* digests that the traces must have, 32 hex digits; NULL: any              */
-    const char *tokenizer;
+    char model[33];     /* digests that the traces must have, 32 hex digits; "": any              */
+    char tokenizer[33];
     int window;          /* tokens that name a context, 1..10; default 3                             */
     int depth;           /* candidates of an entry, 1..5; default 5                                  */
     uint64_t samples;    /* records of one kind that are used at most; 0 (default): all              */
@@ -173,6 +173,9 @@ typedef struct wane_table_build_options {
 } wane_table_build_options;
 
 WANE_API void wane_table_build_options_init(wane_table_build_options *options);
+/* The traces must be of this model: sets `vocab_size`, `model`, `tokenizer`. Reads the model's file the first time. */
+WANE_API int wane_table_build_options_of(wane_table_build_options *options, wane_model *model,
+                                         wane_error *error);
 
 enum { WANE_TABLE_KINDS = 4, WANE_TABLE_BANDS = 8, WANE_TABLE_HOTTEST = 20, WANE_TABLE_DEPTH = 5 };
 

@@ -47,10 +47,10 @@ static int check_settings(const wane_table_build_options *set, wane_error *error
     if (set->memory < WANE__BUILD_MEMORY_LEAST)
         return wane__fail(error, WANE_EINVAL,
                           "A table's build needs at least 128 MiB of memory; it got %zu bytes.", set->memory);
-    /* An entry needs its pick, its place in the file and in the index, its continuation. */
-    double fixed = (double)set->max_entries * (2 * sizeof(struct wane__pick) + 512);
+    /* An entry, its place in the index and the file, its positions and continuation: about so many bytes. */
+    double fixed = (double)set->max_entries * 1600;
     double strata = (double)WANE__KINDS * 8 * ((double)set->samples + 1);
-    if (fixed > (double)set->memory / 2 || strata > (double)set->memory / 8)
+    if (fixed > (double)set->memory * 3 / 4 || strata > (double)set->memory / 8)
         return wane__fail(
             error, WANE_EINVAL,
             "%d entries and %llu samples of a kind need more than the %zu MiB of memory that the "

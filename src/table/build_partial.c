@@ -62,6 +62,8 @@ static const char *head_decode(const uint8_t bytes[HEAD], uint64_t file_size,
     if (wane__get(bytes + 8, 4) != VERSION || wane__get(bytes + 12, 4) != NAMES)
         return "it is of another version of wane";
     if (wane__get(bytes + CHECKED, 8) != XXH3_64bits(bytes, CHECKED)) return "its head is damaged";
+    for (int i = CHECKED + 8; i < HEAD; i++)
+        if (bytes[i] != 0) return "its head is damaged";
     *head = (struct wane__partial_head){0};
     memcpy(head->origin.model, bytes + 16, 32);
     memcpy(head->origin.tokenizer, bytes + 48, 32);

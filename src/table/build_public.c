@@ -19,11 +19,11 @@ static int check_origin(const wane_table_build_options *options, const struct wa
         return wane__fail(error, WANE_EINVAL,
                           "%s is of a model with %d tokens, not with %d as was asked for.", path,
                           origin->vocab_size, options->vocab_size);
-    if (options->model != NULL && strcmp(origin->model, options->model) != 0)
+    if (options->model[0] != '\0' && strcmp(origin->model, options->model) != 0)
         return wane__fail(error, WANE_EINVAL,
                           "%s is of the model with digest %s, not of %s as was asked for.", path,
                           origin->model, options->model);
-    if (options->tokenizer != NULL && strcmp(origin->tokenizer, options->tokenizer) != 0)
+    if (options->tokenizer[0] != '\0' && strcmp(origin->tokenizer, options->tokenizer) != 0)
         return wane__fail(error, WANE_EINVAL,
                           "%s is of the tokenizer with digest %s, not of %s as was asked for.", path,
                           origin->tokenizer, options->tokenizer);

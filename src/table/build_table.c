@@ -117,7 +117,11 @@ static int fit_positions(struct wane__build *build, struct wane__slmt_content *c
     if (build->options.set.phrases)
         phrases = (uint64_t)(WANE__PHRASES_BUCKETS + 3) * WANE__PHRASES_HIDDEN * 4 + 2 * PAGE;
     if (most < (uint64_t)1 << 20) most = (uint64_t)1 << 20; /* small tables need not be that small */
-    build->positions_most = (uint32_t)(most / 32 < UINT32_MAX ? most / 32 : UINT32_MAX);
+    uint64_t tokens = 0;
+    for (uint32_t i = 0; i < build->picks; i++) tokens += build->chain[i].count;
+    uint64_t others = wane__slmt_size(build->picks, 0, tokens) + phrases;
+    uint64_t room = others < most ? (most - others) / 32 : 0;
+    build->positions_most = (uint32_t)(room < UINT32_MAX ? room : UINT32_MAX);
     for (;;) {
         int status = wane__build_positions(build, error);
         if (status == WANE_OK) status = make_content(build, content, error);

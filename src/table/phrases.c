@@ -60,11 +60,11 @@ void wane__phrases_features(const int32_t *last, int last_count, const int32_t *
         hash[i] = fold((uint64_t)i + 1, end - length, length);
     }
     hash[6] = fold(7, follow, count > 0 ? 1 : 0);
-    hash[7] = wane__mix64(hash[1] ^ hash[6]);
-    hash[8] = wane__mix64(hash[3] ^ hash[6]);
+    hash[7] = wane__mix64(hash[0] ^ hash[6]);
+    hash[8] = wane__mix64(hash[2] ^ hash[6]);
     hash[9] = fold(10, follow, count);
     hash[10] = wane__mix64(11 + (uint64_t)(count < 8 ? count : 8 + count / 8) * 64);
-    hash[11] = wane__mix64(hash[2] ^ hash[9]);
+    hash[11] = wane__mix64(hash[1] ^ hash[9]);
     for (int i = 0; i < FEATURES; i++) feature[i] = (uint16_t)(wane__mix64(hash[i]) % BUCKETS);
 }
 

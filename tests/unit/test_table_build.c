@@ -101,7 +101,11 @@ static void test_against_all_pairs(void **state) {
 
 /* -------------------------------------------------------------------- the same bytes */
 
-static void check_same(const unsigned char *a, size_t a_size, unsigned char *b, size_t b_size) {
+/* Takes a build and frees it. */
+static void check_same(const unsigned char *a, size_t a_size, struct wane__build *build,
+                       wane_table_report *report) {
+    size_t b_size;
+    unsigned char *b = rig_image(build, &b_size, report);
     assert_int_equal(a_size, b_size);
     assert_memory_equal(a, b, a_size);
     wane__free(b);
@@ -121,9 +125,9 @@ static void shard_name(char *name, size_t size, int shard) {
 }
 
 /* Built in shards, from files. */
-static unsigned char *sharded(const struct rig *rig, const wane_table_build_options *set,
-                              const struct wane__trace_token *all, const uint32_t *order, size_t count,
-                              int shards, size_t *size, wane_table_report *report) {
+static struct wane__build *sharded(const struct rig *rig, const wane_table_build_options *set,
+                                   const struct wane__trace_token *all, const uint32_t *order, size_t count,
+                                   int shards) {
     char name[64];
     for (int i = 0; i < shards; i++) {
         struct wane__build *part = rig_build(rig, set);
@@ -140,13 +144,13 @@ static unsigned char *sharded(const struct rig *rig, const wane_table_build_opti
         if (wane__build_read_partial(build, name, &error) != WANE_OK) fail_msg("%s", error.text);
         unlink(name);
     }
-    return rig_image(build, size, report);
+    return build;
 }
 
 static void test_same_bytes(void **state) {
     (void)state;
     for (int round = 0; round < 4; round++) {
-        size_t count, size, other;
+        size_t count, size;
         struct wane__trace_token *all = rig_make(&small, &count);
         wane_table_build_options set = defaults();
         set.phrases = round == 1;
@@ -161,15 +165,14 @@ static void test_same_bytes(void **state) {
 
         build = rig_build(&small, &set);
         rig_read(build, all, order, 0, count);
-        check_same(image, size, rig_image(build, &other, &again), other);
+        check_same(image, size, build, &again);
 
         build = tight(&small, &set);
         rig_read(build, all, order, 0, count);
-        unsigned char *spilled = rig_image(build, &other, &again);
+        check_same(image, size, build, &again);
         assert_true(again.spilled > 0);
-        check_same(image, size, spilled, other);
 
-        check_same(image, size, sharded(&small, &set, all, order, count, 8, &other, &again), other);
+        check_same(image, size, sharded(&small, &set, all, order, count, 8), &again);
         report.spilled = again.spilled = 0;
         report.seconds = again.seconds = 0;
         if (isnan(report.phrase_auc) && isnan(again.phrase_auc)) report.phrase_auc = again.phrase_auc = 0;
@@ -354,6 +357,12 @@ static void test_hits_leave_one_out(void **state) {
     rig.requests = 20;
     size_t count;
     struct wane__trace_token *all = rig_make(&rig, &count);
+    for (size_t i = 0; i < count; i++) { /* what is drawn is the best candidate */
+        for (int k = 0; k < all[i].top_count; k++)
+            if (all[i].top[k].token == all[i].token) all[i].top[k].token = all[i].top[0].token;
+        all[i].top[0].token = all[i].token;
+        all[i].top[0].logit = 40;
+    }
     struct wane__trace_token *twice = wane__alloc(2 * count * sizeof *twice);
     memcpy(twice, all, count * sizeof *all);
     memcpy(twice + count, all, count * sizeof *all); /* under the same name */
