@@ -64,6 +64,11 @@ static void logits(struct wane__trace_token *t) {
         t->top[j] = moved;
     }
     t->top_count = WANE__TRACE_TOP;
+    /* What is drawn is the best candidate. */
+    for (int i = 1; i < WANE__TRACE_TOP; i++)
+        if (t->top[i].token == t->token) t->top[i].token = t->top[0].token;
+    t->top[0].token = t->token;
+    t->top[0].logit = 27;
 }
 
 /* As struct wane__build_source wants it. */

@@ -42,7 +42,7 @@ static void test_learns(void **state) {
     size_t held;
     assert_int_equal(wane__phrases_train(all, COUNT, &phrases, NULL, NULL, NULL), WANE_OK);
     double auc = wane__phrases_auc(phrases, all, COUNT, true, &held);
-    if (!(auc > 0.9)) fail_msg("AUC %g", auc);
+    if (!(auc > 0.85)) fail_msg("AUC %g", auc);
     assert_true(held > COUNT / 6 && held < COUNT / 4);
     /* Another order of the same examples: the same weights. */
     struct wane__phrases_example moved = all[0];
