@@ -7,7 +7,8 @@
  */
 #include "settings.h"
 
-#define LOADS   (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_CONFIG)
+#define LOADS   (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_TABLE | FOR_CONFIG)
+#define TABLED  (FOR_RUN | FOR_SERVE | FOR_CONFIG)
 #define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | FOR_MODEL | FOR_CONFIG)
 #define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG)
 #define SAMPLES (FOR_RUN | FOR_SERVE | FOR_CONFIG)
@@ -132,6 +133,19 @@ const struct setting settings_table[SETTING_COUNT] = {
         SERVES, "what goes to the log"),
     [SET_READY_FILE] = WORDS("Server", "ready-file", 0, "WANE_READY_FILE", "serve.ready_file", TYPE_FILE, 1, 4096, NULL,
         SERVES, "FILE", "write the port here once requests are answered; removed at the end"),
+
+    [SET_TABLE_FILE] = WORDS("Table", "table", 0, "WANE_TABLE", "table.file", TYPE_FILE, 1, 4096, NULL,
+        TABLED, "FILE", "a table of contexts that were seen before; docs/slmt.md has its form"),
+    [SET_TABLE_KEY] = WORDS("Table", "table-key", 0, "WANE_TABLE_KEY", "table.key", TYPE_FILE, 1, 4096, NULL,
+        TABLED | FOR_TABLE, "FILE", "the public key that must have signed the table; not set: unsigned ones are taken"),
+    [SET_TABLE_MEANING] = CHOICE("Table", "table-meaning", "WANE_TABLE_MEANING", "table.meaning", "exact argmax", "exact",
+        TABLED, "what a strict hit does; exact: nothing to the token; argmax: its first token is taken"),
+    [SET_SIGN_KEY] = WORDS("Table", "key", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_TABLE, "FILE", "sign: the secret key"),
+    [SET_OUT] = WORDS("Table", "out", 0, NULL, NULL, TYPE_FILE, 1, 4000, "wane.key",
+        FOR_KEY, "FILE", "where the secret key goes; its public half beside it, with .pub"),
+    [SET_HOTTEST] = NUMBER("Table", "hottest", 0, NULL, NULL, TYPE_INTEGER, 0, 1000, "10",
+        FOR_TABLE, "info: so many of the entries that were seen most"),
 
     [SET_IDS] = SWITCH("Tokens", "ids", 0, NULL, NULL, "off",
         FOR_TOKENIZE, "print the ids alone, in one line"),

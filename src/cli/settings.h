@@ -68,6 +68,13 @@ enum setting_id {
     SET_DEFAULT_MAX_TOKENS,
     SET_LOG_LEVEL,
     SET_READY_FILE,
+    /* table */
+    SET_TABLE_FILE,
+    SET_TABLE_KEY,
+    SET_TABLE_MEANING,
+    SET_SIGN_KEY,
+    SET_OUT,
+    SET_HOTTEST,
     /* tokens */
     SET_IDS,
     SET_COUNT,
@@ -104,7 +111,9 @@ enum {
     FOR_VERSION = 64,
     FOR_HELP = 128,
     FOR_HEAD = 256,
-    FOR_ALL = 511
+    FOR_TABLE = 512,
+    FOR_KEY = 1024,
+    FOR_ALL = 2047
 };
 
 enum setting_type {
