@@ -2,7 +2,7 @@
  * cmd_table.c - `wane table` and `wane key`: what a table holds, whether it is whole and whose, and signing it. Also how
  * the commands that decode give their model a table.
  */
-#include "cli.h"
+#include "table_build.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -212,14 +212,16 @@ int command_table(struct settings *settings) {
         int (*run)(const struct settings *settings, const char *path);
     } parts[] = {{"info", info}, {"verify", verify}, {"sign", sign}};
     const char *what = settings->operand_count > 0 ? settings->operands[0] : NULL;
-    if (what == NULL) return cli_usage("table", "wane table needs info, verify or sign, and a table");
+    if (what == NULL) return cli_usage("table", "wane table needs build, merge, info, verify or sign");
+    if (strcmp(what, "build") == 0) return table_build(settings, 1);
+    if (strcmp(what, "merge") == 0) return table_merge(settings, 1);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(parts[i].word, what) != 0) continue;
         if (settings->operand_count != 2)
             return cli_usage("table", "wane table %s needs one table: a .slmt file", what);
         return parts[i].run(settings, settings->operands[1]);
     }
-    return cli_usage("table", "wane table knows info, verify and sign; got \"%.60s\"", what);
+    return cli_usage("table", "wane table knows build, merge, info, verify and sign; got \"%.60s\"", what);
 }
 
 int command_key(struct settings *settings) {

@@ -29,6 +29,7 @@ struct rig {
     double noise;     /* how much of a logit depends on the whole context */
     int start;        /* tokens before the reply */
     uint64_t seed;
+    uint64_t tenant; /* 0: 1 */
 };
 
 static inline struct wane__trace_origin rig_origin(const struct rig *rig) {
@@ -38,8 +39,21 @@ static inline struct wane__trace_origin rig_origin(const struct rig *rig) {
     return origin;
 }
 
+static inline uint64_t rig_tenant(const struct rig *rig) {
+    return rig->tenant != 0 ? rig->tenant : 1;
+}
+
+/* Token i of request r, those before the reply included. */
+static inline int32_t rig_token(const struct rig *rig, int r, int i) {
+    uint64_t what = wane__random_bits(rig->seed, (uint64_t)r) % (uint64_t)rig->templates;
+    uint64_t source = what * 1000003 + (uint64_t)i;
+    if (wane__random_unit(rig->seed + 1, (uint64_t)(r * 100000 + i)) < rig->variation)
+        source = (uint64_t)r * 77777777 + (uint64_t)i;
+    return (int32_t)(wane__mix64(source) % (uint64_t)rig->vocab);
+}
+
 static inline void rig_logits(const struct rig *rig, struct wane__trace_token *t) {
-    uint64_t window = wane__context_window(1, t->last + t->last_count, 3);
+    uint64_t window = wane__context_window(rig_tenant(rig), t->last + t->last_count, 3);
     int count = WANE__TRACE_TOP < rig->vocab ? WANE__TRACE_TOP : rig->vocab;
     for (int i = 0; i < count; i++) {
         t->top[i].token = (int32_t)((wane__mix64(window) % (uint64_t)rig->vocab + (uint64_t)(i * 7)) %
@@ -63,20 +77,16 @@ static inline struct wane__trace_token *rig_make(const struct rig *rig, size_t *
     assert_non_null(all);
     *count = 0;
     for (int r = 0; r < rig->requests; r++) {
-        uint64_t what = wane__random_bits(rig->seed, (uint64_t)r) % (uint64_t)rig->templates;
-        struct wane__context_name name = wane__context_begin(1);
+        struct wane__context_name name = wane__context_begin(rig_tenant(rig));
         int32_t line[WANE__TEN] = {0};
         int had = 0;
         for (int i = 0; i < rig->start + rig->length; i++) {
-            uint64_t source = what * 1000003 + (uint64_t)i;
-            if (wane__random_unit(rig->seed + 1, (uint64_t)(r * 100000 + i)) < rig->variation)
-                source = (uint64_t)r * 77777777 + (uint64_t)i;
-            int32_t token = (int32_t)(wane__mix64(source) % (uint64_t)rig->vocab);
+            int32_t token = rig_token(rig, r, i);
             if (i >= rig->start) {
                 struct wane__trace_token *t = &all[(*count)++];
                 snprintf(t->request, sizeof t->request, "request-%d", r);
                 t->kind = (enum wane__kind)(r % WANE__KINDS);
-                t->tenant = 1;
+                t->tenant = rig_tenant(rig);
                 t->before = name;
                 t->position = i;
                 t->index = i - rig->start;
