@@ -4,9 +4,10 @@
  *     build/tests/bench_lookup [entries [positions of an entry]]          50000 and 3 where they are not given
  *
  * Hot: 64 keys over and over. Cold: one lookup after a walk over 256 MB, which leaves neither the table nor its pages'
- * addresses in any cache; the median of 400, less what reading the clock costs. "entry" is the slot of a key with its
- * five candidates, "position" goes on to the record of this context, "absent" is a key that is not there. The key is
- * made beforehand; "key" is what that costs.
+ * addresses in any cache; the median of 400, less what reading the clock costs. "line" reads one number of a key's slot
+ * and nothing else: what the memory takes. "entry" is a lookup that ends with the slot's five candidates, "position" goes
+ * on to the record of this context, "absent" is a key that is not there. The key is made beforehand; "key" is what that
+ * costs.
  */
 #include "table/lookup.h"
 #include "core/clock.h"
@@ -83,13 +84,17 @@ static void open_table(uint32_t entries, uint32_t each, struct wane__slmt_entry 
 struct question {
     struct wane__slmt_key key;
     uint32_t index, context;
+    const volatile struct wane__slmt_slot *line; /* not NULL: read only this */
 };
 
 static volatile float sink;
 
 static void ask(const struct wane__slmt *table, const struct question *q) {
     struct wane__slmt_hit hit;
-    if (wane__slmt_lookup(table, q->key, q->index, q->context, &hit)) sink = hit.top[0].logit;
+    if (q->line != NULL)
+        sink = q->line->logit[0];
+    else if (wane__slmt_lookup(table, q->key, q->index, q->context, &hit))
+        sink = hit.top[0].logit;
 }
 
 static double hot(const struct wane__slmt *table, const struct question *q) {
@@ -152,19 +157,21 @@ int main(int argc, char **argv) {
     uint32_t each = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 3;
     struct wane__slmt_entry *entry = must(calloc(entries + 1, sizeof *entry));
     unsigned char *walk = must(calloc(WALK, 1));
-    struct question plain[HOT_KEYS + 1], placed[HOT_KEYS + 1], absent[HOT_KEYS + 1];
+    struct question line[HOT_KEYS + 1], plain[HOT_KEYS + 1], placed[HOT_KEYS + 1], absent[HOT_KEYS + 1];
     struct wane__slmt table;
     if (entries < 1) return 2;
     open_table(entries, each, entry, &table);
     for (uint32_t i = 0; i <= HOT_KEYS; i++) {
         uint32_t e = (uint32_t)(wane__random_bits(1, i) % entries);
-        plain[i] = placed[i] = absent[i] = (struct question){entry[e].key, 500, 1};
+        plain[i] = placed[i] = absent[i] = (struct question){.key = entry[e].key, .index = 500, .context = 1};
+        line[i] = (struct question){.line = wane__slmt_find(&table, entry[e].key)};
         placed[i].index = each > 1 ? 7 : 0;
         placed[i].context = 5;
         absent[i].key.window++;
     }
     printf("%u entries, %u positions, %.1f MB\n", entries, entries * each, (double)table.size / 1e6);
     printf("key       %6.1f ns\n", key_time());
+    measure("line", &table, line, walk);
     measure("entry", &table, plain, walk);
     measure("position", &table, placed, walk);
     measure("absent", &table, absent, walk);

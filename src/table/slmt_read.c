@@ -20,6 +20,9 @@
 #include <xxhash.h>
 
 #define SIZE_MOST (UINT64_C(1) << 33)
+/* Where systems have pages of this size; tables from a quarter of it on get whole ones. */
+#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_FROM ((size_t)1 << 19)
 
 static const char *const section_names[WANE__SLMT_SECTIONS] = {"entries", "positions", "continuations",
                                                                "tokens", "phrase classifier"};
@@ -336,13 +339,26 @@ bool wane__slmt_identify(const char *path, struct wane__slmt_identity *identity)
     return true;
 }
 
-/* Memory of our own, which nobody else can shrink; written once, then read-only. */
-static void *own_memory(size_t size) {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+/*
+ * Memory of our own, which nobody else can shrink; written once, then read-only. Whole huge pages where there are such: a
+ * lookup that is in no cache would else spend most of its time on finding out where its page is. `size` grows to what is
+ * mapped.
+ */
+static void *own_memory(size_t *size) {
+    size_t page = *size >= HUGE_FROM ? HUGE_PAGE : WANE__SLMT_PAGE;
+    *size = (*size + page - 1) / page * page;
+    size_t room = page == HUGE_PAGE ? *size + page : *size;
+    char *memory = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return NULL;
+    if (page == HUGE_PAGE) { /* keep the part that begins on a huge page */
+        size_t before = (page - (uintptr_t)memory % page) % page;
+        if (before > 0) munmap(memory, before);
+        if (before < page) munmap(memory + before + *size, page - before);
+        memory += before;
 #ifdef MADV_HUGEPAGE
-    madvise(memory, size, MADV_HUGEPAGE); /* fewer misses of the address cache; no matter if refused */
+        madvise(memory, *size, MADV_HUGEPAGE); /* no matter if refused */
 #endif
+    }
     return memory;
 }
 
@@ -368,7 +384,7 @@ static int copy_file(int fd, const char *path, struct wane__slmt *table, wane_er
                           "%s is not a table: it is no plain file, or larger than 8 GiB.", path);
     size_t size = (size_t)facts.st_size, room = size > 0 ? size : 1;
     table->identity = identity_of(&facts);
-    unsigned char *memory = own_memory(room);
+    unsigned char *memory = own_memory(&room);
     if (memory == NULL)
         return wane__fail(error, WANE_ENOMEM, "No memory for the table %s of %zu bytes.", path, size);
     table->bytes = memory;
