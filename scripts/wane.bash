@@ -45,6 +45,11 @@ _wane() {
                 _wane_offer "$current" "$([ "${COMP_WORDS[2]}" = info ] && echo files)" < <(_wane_models)
                 return
             fi ;;
+        table:build:* | table:merge:* | table:info:* | table:verify:* | table:sign:*)
+            if [[ $current != -* ]]; then
+                _wane_offer "$current" files < /dev/null
+                return
+            fi ;;
         esac
         # Words come before options: those are offered from the first dash on, or when there are no words.
         local words

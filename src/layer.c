@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/tokens.h"
+#include "model_table.h"
 
 #include <string.h>
 
@@ -43,7 +44,12 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
     memcpy(reply->context.id, tokens, count * sizeof *tokens);
     reply->context.count = count;
     reply->prompt_count = (int)count;
-    for (size_t i = 0; i < count; i++) wane__sampler_accept(reply->sampler, tokens[i]);
+    reply->tenant = wane__context_tenant(generation->tenant != NULL ? generation->tenant : "");
+    reply->before = wane__context_begin(reply->tenant);
+    for (size_t i = 0; i < count; i++) {
+        wane__sampler_accept(reply->sampler, tokens[i]);
+        reply->before = wane__context_add(reply->before, tokens[i]);
+    }
     return WANE_OK;
 }
 
@@ -104,6 +110,7 @@ static int stage_sample(struct wane__reply *reply, int row, wane_error *error) {
     else
         result = draw(reply, step->source, &step->choice, error);
     if (result != WANE_OK) return result;
+    wane__table_take_first(reply, step->source);
     step->source = NULL; /* it lives no longer than the row */
     step->is_end = reply->engine->ops->is_end(reply->engine, step->choice.token);
     return WANE_OK;
@@ -120,6 +127,7 @@ static int stage_accept(struct wane__reply *reply, wane_error *error) {
     wane__sampler_accept(reply->sampler, step->choice.token);
     if (!wane__tokens_add(&reply->context, step->choice.token))
         return wane__fail(error, WANE_ENOMEM, "No memory for another token.");
+    reply->before = wane__context_add(reply->before, step->choice.token);
     if (reply->reply_count >= reply->limit)
         step->finish = reply->limit_is_context ? WANE_FINISH_CONTEXT : WANE_FINISH_LENGTH;
     return WANE_OK;
@@ -151,6 +159,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     if (reply->reply_count == 0) wane__pace_begin(&reply->rows->pace);
     double began = wane__now();
     int result = stage_head(reply, row, error);
+    if (result == WANE_OK) wane__table_stage(reply);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     wane__rows_spent(reply->rows, wane__now() - began);
     if (result == WANE_OK) result = stage_accept(reply, error);

@@ -11,6 +11,9 @@
 
 #include "rows.h"
 #include "stream.h"
+#include "table/context.h"
+#include "table/grade.h"
+#include "table/lookup.h"
 
 /* Quality mode; `off` is the plain engine's output. */
 enum wane__mode { WANE__MODE_OFF = 0, WANE__MODE_LEGACY = 1, WANE__MODE_WANE = 2 };
@@ -26,6 +29,10 @@ struct wane__step {
     const float *hidden;         /* d floats, NULL when no hook is set        */
     struct wane__source *source; /* NULL when there is no head */
     struct wane__choice choice;
+    bool slmt_used; /* the table has this context, and it fits */
+    enum wane__grade slmt_grade;
+    enum wane__slmt_source slmt_source;
+    int32_t slmt_first; /* the first stored token, where there is one */
     bool is_end;        /* the token ends the turn                   */
     wane_finish finish; /* NONE while the reply goes on              */
 };
@@ -44,8 +51,10 @@ struct wane__reply {
     bool ignore_end;
     bool whole; /* reads all logits of its rows: logprobs */
     enum wane__mode mode;
-    struct wane__row row;   /* the current one */
-    struct wane__step step; /* of the last token */
+    uint64_t tenant;                  /* whose: wane__context_tenant */
+    struct wane__context_name before; /* of the context */
+    struct wane__row row;             /* the current one */
+    struct wane__step step;           /* of the last token */
 };
 
 /*

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "model_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,6 +84,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
 
 void wane_model_free(wane_model *model) {
     if (model == NULL) return;
+    wane__model_table_free(model->rows.table);
     if (model->engine != NULL) {
         wane__rows_close(&model->rows); /* the head reads the engine's weights */
         model->engine->ops->free(model->engine);

@@ -26,6 +26,8 @@ enum wane__origin { WANE__ORIGIN_DENSE = 0, WANE__ORIGIN_CERTIFIED = 1, WANE__OR
 /* After so many divergences the head is switched off: one is a miss that `k` allows or a fault, three are a fault. */
 #define WANE__DIVERGENCES_MOST 3
 
+struct wane__model_table;
+
 struct wane__rows {
     struct wane__engine *engine;
     struct wane__head *head; /* NULL: there is none */
@@ -35,6 +37,7 @@ struct wane__rows {
     uint64_t shadow_below;   /* a hash below it: check */
     uint64_t calls;          /* decodes, for that hash */
     struct wane__pace pace;
+    struct wane__model_table *table; /* model_table.h; NULL: none */
 
     /* The last decode. */
     enum wane__origin origin;

@@ -58,8 +58,8 @@ int wane__statistics_write(const char *path, const char *digest, int d, const st
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++) put_float(&at, moments->covariance[i * n + j]);
     put(at, XXH3_64bits(bytes, size - CHECK), CHECK);
-    struct wane__piece piece = {bytes, size};
-    int result = wane__file_replace(path, &piece, 1, error);
+    struct wane__file_part part = {bytes, size};
+    int result = wane__file_replace(path, "the statistics", &part, 1, 0644, error);
     wane__free(bytes);
     return result;
 }
@@ -113,10 +113,10 @@ int wane__statistics_parse(const void *bytes, size_t size, const char *name, con
 
 int wane__statistics_read(const char *path, const char *digest, int d, struct wane__moments *moments,
                           wane_error *error) {
-    void *bytes = NULL;
+    char *bytes = NULL;
     size_t size = 0;
     *moments = (struct wane__moments){0};
-    int result = wane__file_read(path, size_for((size_t)d) + 1, &bytes, &size, error);
+    int result = wane__file_read(path, "The statistics", size_for((size_t)d) + 1, &bytes, &size, error);
     if (result == WANE_OK) result = wane__statistics_parse(bytes, size, path, digest, d, moments, error);
     wane__free(bytes);
     return result;

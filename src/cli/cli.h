@@ -44,6 +44,8 @@ int command_model(struct settings *settings);
 int command_tokenize(struct settings *settings);
 int command_head(struct settings *settings);
 int head_statistics(const struct settings *settings); /* wane head statistics */
+int command_table(struct settings *settings);
+int command_key(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
@@ -130,6 +132,8 @@ struct model_wish {
 };
 /* Locate and load, with progress. Returns EXIT_FINE or an exit code after a complaint. */
 int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
+/* Give the model the table that --table names, if it does. Returns EXIT_FINE or an exit code after a complaint. */
+int table_attach(const struct settings *settings, wane_model *model);
 /* Sampling by the settings; nothing in it is owned. */
 void sampling_from(const struct settings *settings, wane_sampling *sampling);
 

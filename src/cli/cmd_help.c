@@ -108,10 +108,10 @@ static void print_words(const struct command *command) {
     for (int id = 0; id < SETTING_COUNT; id++) {
         const struct setting *setting = &settings_table[id];
         if (!(setting->commands & command->mask)) continue;
-        const char *kind = id == SET_MODEL              ? " MODEL"
-                           : setting->type == TYPE_FILE ? " FILE"
-                           : setting->argument != NULL  ? " VALUE"
-                                                        : "";
+        const char *kind = id == SET_MODEL                                             ? " MODEL"
+                           : setting->type == TYPE_FILE || setting->type == TYPE_FILES ? " FILE"
+                           : setting->argument != NULL                                 ? " VALUE"
+                                                                                       : "";
         out_format("--%s%s%s%s\n", setting->option, kind, setting->choices != NULL ? " " : "",
                    setting->choices != NULL ? setting->choices : "");
         if (setting->type == TYPE_SWITCH && setting->key != NULL) out_format("--no-%s\n", setting->option);

@@ -74,6 +74,12 @@ static void endings(sigset_t *set) {
     sigaddset(set, SIGTERM);
 }
 
+/* SIGHUP is asked for only where it means something: without a table it ends the program, as it always did. */
+static void waited_for(const struct settings *settings, sigset_t *set) {
+    endings(set);
+    if (setting_text(settings, SET_TABLE_FILE) != NULL) sigaddset(set, SIGHUP);
+}
+
 static bool stop_pending(void) {
     sigset_t pending;
     sigpending(&pending);
@@ -162,11 +168,21 @@ static void *stop_at_once(void *ready_file) {
     _exit(EXIT_FINE);
 }
 
-static void wait_and_stop(const struct settings *settings, struct logging *logging, wane_server *server) {
+/* Until it is time to stop. The library's log says how a reload went. */
+static void wait_for_the_end(const struct settings *settings, wane_model *model) {
     sigset_t set;
     int signal_number = 0;
-    endings(&set);
-    while (sigwait(&set, &signal_number) != 0) {}
+    waited_for(settings, &set);
+    for (;;) {
+        if (sigwait(&set, &signal_number) != 0) continue;
+        if (signal_number != SIGHUP) return;
+        wane_model_reload_table(model, NULL);
+    }
+}
+
+static void wait_and_stop(const struct settings *settings, struct logging *logging, wane_model *model,
+                          wane_server *server) {
+    wait_for_the_end(settings, model);
     log_info(logging, "stopping: what is running may finish within %d ms; a second signal ends it at once",
              setting_int(settings, SET_GRACE));
     pthread_t second;
@@ -196,7 +212,7 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     int code = ready_file != NULL ? write_ready_file(ready_file, port) : EXIT_FINE;
     if (code == EXIT_FINE) {
         say_ready(settings, logging, wane_model_get_facts(model)->name, port);
-        wait_and_stop(settings, logging, server);
+        wait_and_stop(settings, logging, model, server);
         if (ready_file != NULL) unlink(ready_file);
         log_info(logging, "stopped");
     }
@@ -213,7 +229,7 @@ int command_serve(struct settings *settings) {
     for (int i = 0; i <= WANE_LOG_DEBUG; i++)
         if (strcmp(level, level_names[i]) == 0) logging.level = i;
     sigset_t set;
-    endings(&set);
+    waited_for(settings, &set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     wane_model *model = NULL;
     struct model_wish wish = {.sequences = setting_int(settings, SET_SLOTS),
@@ -228,7 +244,8 @@ int command_serve(struct settings *settings) {
     const wane_model_facts *facts = wane_model_get_facts(model);
     log_info(&logging, "loaded %s: %s, %.0f MB, %d threads, context of %d tokens", facts->name,
              facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
-    code = serve(settings, &logging, model);
+    code = table_attach(settings, model);
+    if (code == EXIT_FINE) code = serve(settings, &logging, model);
     wane_model_free(model);
     return code;
 }

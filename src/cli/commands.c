@@ -35,6 +35,23 @@ const struct command cli_commands[] = {
      "with three samplers, compute every token with the dense head as well, and compare. statistics: take\n"
      "those of your own texts, for build.",
      "build info verify statistics", command_head},
+    {"table", FOR_TABLE,
+     "wane table build [OPTION...] --log-file TRACE... --output FILE\n"
+     "       wane table merge [OPTION...] --output FILE PART...\n"
+     "       wane table info [--model MODEL] [--hottest N] [--json] FILE\n"
+     "       wane table verify [--table-key FILE] [--json] FILE\n"
+     "       wane table sign --key FILE [--json] FILE",
+     "build, examine, check and sign tables of contexts seen before",
+     "build: make a table of traces, as docs/table.md defines it; the same traces and settings give the\n"
+     "same bytes. slmt_builder is build by another name. merge: make one of what build --partial wrote.\n"
+     "info: parameters, sizes, where it comes from, and the entries that were seen most; with --model their\n"
+     "text. verify: check every byte, and with --table-key the signature in FILE.sig. sign: write FILE.sig,\n"
+     "by a secret key that wane key made.",
+     "build merge info verify sign", command_table},
+    {"key", FOR_KEY, "wane key new [--out FILE] [--json]", "make keys for signing tables",
+     "new: an Ed25519 pair: a secret key for its owner only, and its public half, whose name ends in .pub.\n"
+     "No file is ever written over.",
+     "new", command_key},
     {"bench", FOR_BENCH, "wane bench decode [OPTION...]\n       wane bench head [OPTION...]",
      "measure wane against its engine",
      "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"
@@ -47,7 +64,8 @@ const struct command cli_commands[] = {
     {"version", FOR_VERSION, "wane version [--json]", "print the versions of wane and its engine", NULL, NULL,
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
-     "explain a command", NULL, "run serve model tokenize head bench config version help", command_help},
+     "explain a command", NULL, "run serve model tokenize head table key bench config version help",
+     command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
 

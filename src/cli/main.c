@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int unknown_command(const char *name) {
@@ -12,11 +13,31 @@ static int unknown_command(const char *name) {
     return cli_fail(EXIT_USAGE, "there is no command %.60s; \"wane help\" lists them", name);
 }
 
+/* Called as slmt_builder, the program is "wane table build". */
+static bool is_builder(const char *program) {
+    const char *name = strrchr(program, '/');
+    return strcmp(name != NULL ? name + 1 : program, "slmt_builder") == 0;
+}
+
 /* "wane --help" and "wane --version" are commands in disguise. */
 static const char *command_name(const char *given) {
     if (strcmp(given, "--help") == 0 || strcmp(given, "-h") == 0) return "help";
     if (strcmp(given, "--version") == 0 || strcmp(given, "-V") == 0) return "version";
     return given;
+}
+
+static int dispatch(int argc, char **argv);
+
+static int dispatch_builder(int argc, char **argv) {
+    char wane[] = "wane", table[] = "table", build[] = "build";
+    char **words = text_alloc(((size_t)argc + 3) * sizeof *words);
+    words[0] = wane;
+    words[1] = table;
+    words[2] = build;
+    for (int i = 1; i < argc; i++) words[i + 2] = argv[i];
+    int code = dispatch(argc + 2, words);
+    free(words);
+    return code;
 }
 
 static int dispatch(int argc, char **argv) {
@@ -42,5 +63,5 @@ static int dispatch(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     cli_start();
-    return cli_end(dispatch(argc, argv));
+    return cli_end(argc > 0 && is_builder(argv[0]) ? dispatch_builder(argc, argv) : dispatch(argc, argv));
 }

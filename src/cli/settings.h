@@ -69,12 +69,38 @@ enum setting_id {
     SET_DEFAULT_MAX_TOKENS,
     SET_LOG_LEVEL,
     SET_READY_FILE,
+    /* table */
+    SET_TABLE_FILE,
+    SET_TABLE_KEY,
+    SET_TABLE_MEANING,
+    SET_SIGN_KEY,
+    SET_OUT,
+    SET_HOTTEST,
     /* tokens */
     SET_IDS,
     SET_COUNT,
     SET_CONTROL,
     SET_CHAT,
     SET_BOS,
+    /* building tables */
+    SET_LOG_FILE,
+    SET_VOCAB_SIZE,
+    SET_TABLE_WINDOW,
+    SET_DEPTH,
+    SET_SAMPLES,
+    SET_MIN_STABILITY,
+    SET_MIN_SHARE,
+    SET_MIN_SEEN,
+    SET_FOLLOW,
+    SET_MAX_ENTRIES,
+    SET_OUTPUT,
+    SET_REPORT,
+    SET_PHRASES,
+    SET_PARTIAL,
+    SET_SWEEP,
+    SET_STAMP,
+    SET_BUILD_MEMORY,
+    SET_TEMPORARY,
     /* bench */
     SET_TOKENS,
     SET_ROUNDS,
@@ -105,7 +131,9 @@ enum {
     FOR_VERSION = 64,
     FOR_HELP = 128,
     FOR_HEAD = 256,
-    FOR_ALL = 511
+    FOR_TABLE = 512,
+    FOR_KEY = 1024,
+    FOR_ALL = 2047
 };
 
 enum setting_type {
@@ -118,7 +146,8 @@ enum setting_type {
     TYPE_WORD,    /* as TEXT, in one line                                */
     TYPE_FILE,    /* a path; as TEXT                                     */
     TYPE_CHOICE,  /* one of `choices`, words with a blank between        */
-    TYPE_TEXTS    /* may be given several times, up to `most`; escapes   */
+    TYPE_TEXTS,   /* may be given several times, up to `most`; escapes   */
+    TYPE_FILES    /* paths; may be given several times, up to `most`     */
 };
 
 enum setting_source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };

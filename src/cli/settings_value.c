@@ -93,6 +93,7 @@ void settings_range(const struct setting *setting, char *out, size_t size) {
     case TYPE_SEED: snprintf(out, size, "random, or 0 to 18446744073709551615"); break;
     case TYPE_CHOICE: join_choices(setting->choices, out, size); break;
     case TYPE_TEXTS: snprintf(out, size, "text, up to %.0f times", setting->most); break;
+    case TYPE_FILES: snprintf(out, size, "a path, up to %.0f times", setting->most); break;
     case TYPE_FILE: snprintf(out, size, "a path"); break;
     case TYPE_WORD:
     case TYPE_TEXT: snprintf(out, size, "text"); break;
@@ -173,7 +174,7 @@ static char *unescape(const char *text) {
 static bool add_text(const struct setting *setting, const char *text, struct setting_value *value) {
     if (text[0] == '\0' || value->list_count >= (size_t)setting->most) return false;
     value->list = text_grow(value->list, (value->list_count + 1) * sizeof *value->list);
-    value->list[value->list_count++] = unescape(text);
+    value->list[value->list_count++] = setting->type == TYPE_TEXTS ? unescape(text) : text_copy(text);
     return true;
 }
 
@@ -186,7 +187,8 @@ static bool parse(const struct setting *setting, const char *text, struct settin
     case TYPE_REAL: return parse_real(setting, text, &value->real);
     case TYPE_SEED: return parse_seed(text, value);
     case TYPE_CHOICE: return word_among(setting->choices, text);
-    case TYPE_TEXTS: return add_text(setting, text, value);
+    case TYPE_TEXTS:
+    case TYPE_FILES: return add_text(setting, text, value);
     case TYPE_TEXT:
     case TYPE_WORD:
     case TYPE_FILE: return (double)size >= setting->least && (double)size <= setting->most;
@@ -206,7 +208,8 @@ bool settings_set(struct settings *settings, int id, const char *text, enum sett
     bool weaker = old->text != NULL && source < old->source;
     if (weaker && source == FROM_ENVIRONMENT) return true;
     struct setting_value made = {0};
-    bool joins = setting->type == TYPE_TEXTS && old->text != NULL && old->source == source;
+    bool listed = setting->type == TYPE_TEXTS || setting->type == TYPE_FILES;
+    bool joins = listed && old->text != NULL && old->source == source;
     if (joins) {
         if (!add_text(setting, text, old)) return refuse(settings, id, text, source, line, complaint);
         char *all = joined(old->text, text);

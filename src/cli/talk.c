@@ -15,6 +15,12 @@ int talk_open(const struct settings *settings, struct talk *talk) {
     int code = model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true}, &talk->model);
     if (code != EXIT_FINE) return code;
     wane_error error = {0};
+    code = table_attach(settings, talk->model);
+    if (code != EXIT_FINE) {
+        wane_model_free(talk->model);
+        talk->model = NULL;
+        return code;
+    }
     if (wane_session_new(talk->model, &talk->session, &error) != WANE_OK) {
         wane_model_free(talk->model);
         talk->model = NULL;

@@ -1,5 +1,5 @@
 /*
- * file.c - whole files; see file.h. Refuses to know what is in them.
+ * file.c - whole files. Owns no path: what is written appears under its name only when it is complete and on the disk.
  */
 #include "core/file.h"
 
@@ -14,30 +14,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool write_all(int fd, const char *bytes, size_t size) {
-    while (size > 0) {
-        ssize_t wrote = write(fd, bytes, size);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) return false;
-        bytes += wrote;
-        size -= (size_t)wrote;
+static bool write_all(int fd, const void *bytes, size_t size) {
+    for (const char *at = bytes; size > 0;) {
+        ssize_t n = write(fd, at, size < 1u << 30 ? size : 1u << 30);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        at += n;
+        size -= (size_t)n;
     }
     return true;
 }
 
-static bool write_pieces(int fd, const struct wane__piece *pieces, int count) {
-    for (int i = 0; i < count; i++)
-        if (!write_all(fd, pieces[i].bytes, pieces[i].size)) return false;
-    return fchmod(fd, 0644) == 0 && fsync(fd) == 0;
+/* The rename itself must survive a power cut. Folders that cannot be synced are no failure. */
+static void sync_folder(const char *path) {
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    size_t size = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    if (size >= sizeof folder) return;
+    memcpy(folder, path, size);
+    folder[size] = '\0';
+    int fd = open(size > 0 ? folder : ".", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd);
+    close(fd);
 }
 
-int wane__file_replace(const char *path, const struct wane__piece *pieces, int count, wane_error *error) {
+int wane__file_replace(const char *path, const char *what, const struct wane__file_part *parts, int count,
+                       unsigned mode, wane_error *error) {
     size_t room = strlen(path) + 16;
     char *fresh = wane__alloc(room);
     if (fresh == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a file name.");
     snprintf(fresh, room, "%s.XXXXXX", path);
-    int fd = mkstemp(fresh);
-    bool good = fd >= 0 && write_pieces(fd, pieces, count);
+    int fd = mkstemp(fresh), status = WANE_OK;
+    bool good = fd >= 0;
+    for (int i = 0; i < count && good; i++) good = write_all(fd, parts[i].bytes, parts[i].size);
+    good = good && fchmod(fd, (mode_t)mode) == 0 && fsync(fd) == 0;
     int why = errno;
     if (fd >= 0 && close(fd) != 0 && good) {
         good = false;
@@ -47,45 +58,52 @@ int wane__file_replace(const char *path, const struct wane__piece *pieces, int c
         good = false;
         why = errno;
     }
-    if (!good && fd >= 0) unlink(fresh);
+    if (!good) {
+        status = wane__fail(error, WANE_EIO, "Cannot write %s %s: %s.", what, path, strerror(why));
+        if (fd >= 0) unlink(fresh);
+    } else {
+        sync_folder(path);
+    }
     wane__free(fresh);
-    return good ? WANE_OK : wane__fail(error, WANE_EIO, "Cannot write \"%s\": %s.", path, strerror(why));
+    return status;
 }
 
-static int read_open(int fd, const char *path, size_t most, void **bytes, size_t *size, wane_error *error) {
-    struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return wane__fail(error, WANE_EIO, "\"%s\" is not a file that can be read.", path);
-    if ((uint64_t)st.st_size > most)
-        return wane__fail(error, WANE_EFORMAT, "\"%s\" is longer than what it should be: %zu bytes at most.",
-                          path, most);
-    size_t want = (size_t)st.st_size, have = 0;
-    char *read_bytes = wane__alloc(want + 1);
-    if (read_bytes == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for \"%s\".", path);
-    while (have < want) {
-        ssize_t got = read(fd, read_bytes + have, want - have);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            wane__free(read_bytes);
-            return wane__fail(error, WANE_EIO, "Cannot read \"%s\": %s.", path, strerror(errno));
+static int read_open(int fd, const char *path, const char *what, size_t most, char **bytes, size_t *size,
+                     wane_error *error) {
+    struct stat facts;
+    if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return wane__fail(error, WANE_EFORMAT, "%s %s is no plain file.", what, path);
+    if (facts.st_size < 0 || (uint64_t)facts.st_size > most)
+        return wane__fail(error, WANE_EFORMAT, "%s %s is larger than %zu bytes.", what, path, most);
+    size_t room = (size_t)facts.st_size, got = 0;
+    char *made = wane__alloc(room + 1);
+    if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory to read %s.", path);
+    while (got < room) {
+        ssize_t n = read(fd, made + got, room - got);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            int why = errno;
+            wane__free(made);
+            return wane__fail(error, WANE_EIO, "Cannot read %s %s: %s.", what, path, strerror(why));
         }
-        if (got == 0) break; /* it has just become shorter */
-        have += (size_t)got;
+        if (n == 0) break; /* it became shorter */
+        got += (size_t)n;
     }
-    read_bytes[have] = '\0';
-    *bytes = read_bytes;
-    *size = have;
+    made[got] = '\0';
+    *bytes = made;
+    *size = got;
     return WANE_OK;
 }
 
-int wane__file_read(const char *path, size_t most, void **bytes, size_t *size, wane_error *error) {
+int wane__file_read(const char *path, const char *what, size_t most, char **bytes, size_t *size,
+                    wane_error *error) {
     *bytes = NULL;
     *size = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return wane__fail(error, errno == ENOENT || errno == ENOTDIR ? WANE_ENOENT : WANE_EIO,
-                          "Cannot open \"%s\": %s.", path, strerror(errno));
-    int result = read_open(fd, path, most, bytes, size, error);
+        return wane__fail(error, errno == ENOENT ? WANE_ENOENT : WANE_EIO, "Cannot open %s %s: %s.", what,
+                          path, strerror(errno));
+    int status = read_open(fd, path, what, most, bytes, size, error);
     close(fd);
-    return result;
+    return status;
 }

@@ -1,19 +1,26 @@
-/*
- * file.h - a file that is whole or not there: written beside its place, synced, then renamed into it.
- */
+/* file.h - whole files: written so that a reader sees the old one or the new one, and read up to a bound. */
 #ifndef WANE_CORE_FILE_H
 #define WANE_CORE_FILE_H
 
 #include "wane.h"
 
-struct wane__piece {
+struct wane__file_part {
     const void *bytes;
     size_t size;
 };
 
-/* Replace `path` with these pieces, one behind the other. WANE_EIO names the file; what was there before is then still there. */
-int wane__file_replace(const char *path, const struct wane__piece *pieces, int count, wane_error *error);
-/* The whole file, at most `most` bytes, to be freed. WANE_ENOENT, WANE_EIO, WANE_EFORMAT when it is longer. */
-int wane__file_read(const char *path, size_t most, void **bytes, size_t *size, wane_error *error);
+/*
+ * Write the parts, one behind the other, to a temporary name beside `path`; sync, give it `mode`, rename, sync the folder.
+ * `what` names the thing in the error: "Cannot write the table x.slmt: …". Nothing is left behind on failure.
+ */
+int wane__file_replace(const char *path, const char *what, const struct wane__file_part *parts, int count,
+                       unsigned mode, wane_error *error);
+
+/*
+ * Read a small file whole, with a zero behind it that is not counted; wane__free it. WANE_ENOENT when it is not there,
+ * WANE_EFORMAT when it is no plain file or larger than `most` bytes.
+ */
+int wane__file_read(const char *path, const char *what, size_t most, char **bytes, size_t *size,
+                    wane_error *error);
 
 #endif

@@ -43,7 +43,8 @@ struct wane__sampler {
     int named_capacity;
     struct wane__candidate *fetched, *list;
     int list_count;
-    int capacity; /* of fetched; list holds the named tokens too */
+    int capacity;    /* of fetched; list holds the named tokens too */
+    int named_count; /* of named_sorted, for a sum asked for by itself */
 };
 
 /* ------------------------------------------------------------------ memory */
@@ -399,6 +400,31 @@ static int add_logprobs(struct wane__sampler *sampler, struct wane__source *sour
 }
 
 /* ------------------------------------------------------------------ public */
+
+int wane__sampler_best(struct wane__sampler *sampler, struct wane__source *source, int count,
+                       struct wane__candidate *out, int *found, wane_error *error) {
+    enum { MOST = 32 };
+    struct walk walk = {0};
+    *found = 0;
+    int status = prepare_named(sampler, source, &walk.named_count, error);
+    if (status == WANE_OK) status = fill_list(sampler, source, count < MOST ? count : MOST, &walk, error);
+    if (status != WANE_OK) return status;
+    sampler->named_count = walk.named_count;
+    *found = sampler->list_count < count ? sampler->list_count : count;
+    memcpy(out, sampler->list, (size_t)*found * sizeof *out);
+    return WANE_OK;
+}
+
+int wane__sampler_log_sum(struct wane__sampler *sampler, struct wane__source *source, bool closely,
+                          double *low, double *high, wane_error *error) {
+    struct wane__mass mass = {0, 0};
+    if (sampler->list_count == 0) return wane__fail(error, WANE_EINVAL, "No candidates were asked for.");
+    enum effort effort = source->log_sum_bounds == NULL ? EXACTLY : closely ? CLOSE_BOUNDS : BOUNDS;
+    int status = whole_mass(sampler, source, sampler->named_count, 1, effort, &mass, error);
+    *low = log(mass.low) + (double)sampler->list[0].logit;
+    *high = log(mass.high) + (double)sampler->list[0].logit;
+    return status;
+}
 
 int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
                        struct wane__choice *choice, wane_error *error) {

@@ -211,3 +211,32 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
               &metrics->per_token, token_bounds);
     pthread_mutex_unlock(&metrics->lock);
 }
+
+void wane__metrics_write_table(const wane_table_state *t, struct wane__buf *out) {
+    static const char gauge[] = "gauge", counter[] = "counter";
+    whole(out, "wane_table_on", gauge, "1 while a table is in use.", t->on);
+    whole(out, "wane_table_entries", gauge, "Contexts in the table.", t->entries);
+    whole(out, "wane_table_positions", gauge, "Position records in the table.", t->positions);
+    whole(out, "wane_table_bytes", gauge, "Bytes of the table.", t->bytes);
+    head(out, "wane_table_info", gauge,
+         "Digest of the table in use, and whether its signature was verified; always 1.");
+    if (t->on)
+        wane__buf_format(out, "wane_table_info{digest=\"%s\",verified=\"%s\"} 1\n", t->digest,
+                         t->verified ? "yes" : "no");
+    whole(out, "wane_table_reloads_total", counter, "Times that the table was exchanged.", t->reloads);
+    whole(out, "wane_table_reload_failures_total", counter, "Times that its file could not be taken in.",
+          t->failures);
+    head(out, "wane_table_tokens_total", counter,
+         "Tokens looked up, by grade: hits strict and rank; miss: there, but it does not fit; absent.");
+    const char *const grades[] = {"strict", "rank", "miss", "absent"};
+    const uint64_t graded[] = {t->strict, t->rank, t->miss, t->absent};
+    for (int i = 0; i < 4; i++)
+        wane__buf_format(out, "wane_table_tokens_total{grade=\"%s\"} %llu\n", grades[i],
+                         (unsigned long long)graded[i]);
+    head(out, "wane_table_records_total", counter, "Records found, by how.");
+    for (int i = WANE_TABLE_CONTEXT; i <= WANE_TABLE_MEAN; i++)
+        wane__buf_format(out, "wane_table_records_total{source=\"%s\"} %llu\n", wane_table_source(i),
+                         (unsigned long long)t->source[i]);
+    whole(out, "wane_table_taken_total", counter, "Tokens that the meaning argmax took from the table.",
+          t->taken);
+}

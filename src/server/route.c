@@ -15,6 +15,7 @@ static enum MHD_Result answer_model(struct wane__exchange *exchange);
 static enum MHD_Result answer_health(struct wane__exchange *exchange);
 static enum MHD_Result answer_ready(struct wane__exchange *exchange);
 static enum MHD_Result answer_metrics(struct wane__exchange *exchange);
+static enum MHD_Result answer_reload(struct wane__exchange *exchange);
 static enum MHD_Result answer_page(struct wane__exchange *exchange);
 
 #define ANTHROPIC WANE__SHAPE_ANTHROPIC
@@ -30,6 +31,7 @@ static const struct wane__route routes[] = {
     {"/health", "GET, HEAD", false, true, OPENAI, 0, answer_health},
     {"/ready", "GET, HEAD", false, true, OPENAI, 0, answer_ready},
     {"/metrics", "GET, HEAD", true, true, OPENAI, 0, answer_metrics},
+    {"/v1/wane/table/reload", "POST", true, true, OPENAI, 0, answer_reload},
     {"/", "GET, HEAD", false, true, OPENAI, 0, answer_page},
     {"other", "", false, true, OPENAI, 0, NULL},
 };
@@ -161,9 +163,39 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     state.stopping = state.stopping || atomic_load(&server->stopping);
     wane_head_state head;
     wane_model_get_head_state(server->model, &head);
+    wane_table_state table;
+    wane_model_get_table_state(server->model, &table);
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
                         &exchange->out);
+    wane__metrics_write_table(&table, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+/* Whatever the body says: there is one table, and one thing to do with it. */
+static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
+    struct wane__buf *out = &exchange->out;
+    wane_table_state table;
+    wane_error error = {0};
+    int code = wane_model_reload_table(exchange->server->model, &error);
+    if (code == WANE_ENOENT) {
+        wane_model_get_table_state(exchange->server->model, &table);
+        if (!table.given) {
+            wane__problem(&exchange->problem, WANE__PROBLEM_INVALID, NULL,
+                          "%s Start the server with --table.", error.text);
+            return wane__http_refuse(exchange);
+        }
+    }
+    if (code != WANE_OK) {
+        wane__problem(&exchange->problem, WANE__PROBLEM_ENGINE, NULL, "%s", error.text);
+        return wane__http_refuse(exchange);
+    }
+    wane_model_get_table_state(exchange->server->model, &table);
+    wane__buf_format(out,
+                     "{\"on\":true,\"digest\":\"%s\",\"verified\":%s,\"entries\":%u,\"positions\":%u,"
+                     "\"continuations\":%u,\"bytes\":%llu}",
+                     table.digest, table.verified ? "true" : "false", table.entries, table.positions,
+                     table.continuations, (unsigned long long)table.bytes);
+    return wane__http_send(exchange, MHD_HTTP_OK, "application/json");
 }
 
 static enum MHD_Result answer_page(struct wane__exchange *exchange) {
@@ -175,6 +207,7 @@ static enum MHD_Result answer_page(struct wane__exchange *exchange) {
                         "POST /v1/chat/completions       as OpenAI's Chat Completions API\n"
                         "POST /v1/completions\n"
                         "GET  /v1/models\n"
+                        "POST /v1/wane/table/reload     read the table's file anew\n"
                         "GET  /health  /ready  /metrics\n\n"
                         "docs/api.md describes fields, errors and streams.\n");
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8");

@@ -72,8 +72,20 @@ struct wane__slmt_content {
 
 /*
  * Write a table: to a temporary name beside `path`, synced, renamed. The same content gives the same bytes.
- * WANE_EINVAL when an order or a bound named above is broken, in words.
+ * WANE_EINVAL when an order or a bound named above is broken, in words. Candidates are best first as in sample/order.h,
+ * their logits finite, their tokens different. An entry has at most 65,535 positions.
  */
 int wane__slmt_write(const char *path, const struct wane__slmt_content *content, wane_error *error);
+/* The same in memory; wane__free it. */
+int wane__slmt_build(const struct wane__slmt_content *content, unsigned char **image, size_t *size,
+                     wane_error *error);
+
+/*
+ * How large a file becomes: at most so many bytes (but for keys that are no hashes), whatever the tokens are. 50,000
+ * entries alone take 5.4 MB, a position 32 bytes where its tokens are its entry's and up to 52 where they are not.
+ */
+uint64_t wane__slmt_size(uint64_t entries, uint64_t positions, uint64_t continuation_tokens);
+/* Exactly, for this content. */
+int wane__slmt_measure(const struct wane__slmt_content *content, uint64_t *size, wane_error *error);
 
 #endif

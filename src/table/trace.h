@@ -8,6 +8,10 @@
  *     request   what was asked: prompt tokens, sampling, stops; enough to run it again
  *     token     one a drawn token: its context, the best candidates
  *     end       how the reply ended
+ *     dropped   how many records are missing here, because the writer could not keep up
+ *
+ *     decoding ─► trace_write.h ─► trace_file.h, redact.h ─► files ─► trace_read.h ─► builder, statistics
+ *                      └────────────── trace_text.h: one record as a line, and back ──────┘
  */
 #ifndef WANE_TABLE_TRACE_H
 #define WANE_TABLE_TRACE_H
@@ -18,6 +22,9 @@
 #define WANE__TRACE_VERSION 1
 #define WANE__TRACE_TOP     64
 #define WANE__TRACE_ID_MOST 64
+/* Stands in a prompt for a token that was redacted. */
+#define WANE__TRACE_REDACTED (-1)
+#define WANE__TRACE_STOPS    16
 
 /* Where a trace comes from. Digests are 32 hexadecimal digits; the tokenizer's is of its tokens' bytes in order. */
 struct wane__trace_origin {
@@ -38,9 +45,45 @@ struct wane__trace_token {
     int last_count;
     int32_t token; /* that was drawn */
     bool changed;  /* a correction had a hand in it: not for the table */
+    float log_sum; /* log Σ exp(logit) over the vocabulary after the processors; NaN: unknown */
     int top_count; /* the best candidates after the processors, best first */
     struct wane__candidate top[WANE__TRACE_TOP];
-    float log_sum; /* of all exponentials; NaN: unknown */
 };
+
+/* What was asked. Arrays belong to whoever filled this. */
+struct wane__trace_request {
+    char request[WANE__TRACE_ID_MOST + 1];
+    enum wane__kind kind;
+    uint64_t tenant;
+    int64_t time_ms;       /* since 1970 */
+    const int32_t *prompt; /* WANE__TRACE_REDACTED among them where something was */
+    size_t prompt_count;
+    wane_sampling sampling; /* with the seed that was used, and the bias list */
+    int max_tokens;         /* as asked for; 0: until the context is full */
+    bool ignore_end;
+    const char *stops[WANE__TRACE_STOPS]; /* "" for one that was redacted */
+    int stop_count;
+    int redacted; /* tokens of prompt and reply that were redacted: it cannot be run again exactly */
+};
+
+/* How it ended. */
+struct wane__trace_end {
+    char request[WANE__TRACE_ID_MOST + 1];
+    char finish
+        [16]; /* "end", "stop", "length", "context", "cancelled", "timeout", "failed", "shutdown", "abandoned" */
+    int tokens;   /* drawn, the one that ended the turn included */
+    int redacted; /* token records that were left out by redaction */
+    double ms;    /* from the request's coming to its end */
+};
+
+/* What could not be written between the line before and this one. */
+struct wane__trace_dropped {
+    uint64_t requests, tokens; /* records of these kinds; the ends' do not count */
+};
+
+/* "single", "multi", "code", "summary". */
+const char *wane__kind_name(enum wane__kind kind);
+/* False for another word. */
+bool wane__kind_from(const char *name, size_t size, enum wane__kind *kind);
 
 #endif

@@ -1,6 +1,8 @@
 /*
  * script_server.c - the real server on the scripted engine, for the API tests: `script_server FILE.json`.
  *
+ * `script_server FILE.json OUT.slmt ENTRIES` writes a table for that engine instead: contexts of three tokens, numbered.
+ *
  * Prints "port N" when it answers; SIGTERM stops it with grace. The file's fields, all optional:
  *
  *     pieces        tokens 259 …: strings, or arrays of bytes (half characters)
@@ -9,9 +11,11 @@
  *                   logits (an object of token ids and logits; the rest are 0)
  *     context, sequences, batch, prompt_delay_ms, peak, recurrent
  *     queue, window_ms, max_ms, prompt_chunk, no_prefix_reuse
+ *     table, table_key, table_meaning ("argmax"), table_poll_ms
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
  */
 #include "model.h"
+#include "model_table.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -160,6 +164,51 @@ static void read_options(const json_t *file, wane_server_options *options) {
     options->log = log_line;
 }
 
+/* -------------------------------------------------------------------- tables */
+
+static int compare_entries(const void *left, const void *right) {
+    uint64_t a = ((const struct wane__slmt_entry *)left)->key.window,
+             b = ((const struct wane__slmt_entry *)right)->key.window;
+    return a < b ? -1 : a > b;
+}
+
+static int write_table(struct setup *setup, const char *path, uint32_t entries) {
+    wane_error error = {0};
+    struct wane__engine *engine = NULL;
+    wane_model *model = NULL;
+    struct wane__slmt_entry *entry = need(calloc(entries + 1, sizeof *entry));
+    struct wane__slmt_content content = {.window = 3, .depth = 5, .entry = entry, .entry_count = entries};
+    for (uint32_t i = 0; i < entries; i++) {
+        int32_t window[3] = {(int32_t)(i % 256), (int32_t)(i / 256), 1};
+        entry[i] =
+            (struct wane__slmt_entry){.key = {wane__context_window(wane__context_tenant(""), window + 3, 3),
+                                              0},
+                                      .seen = 2,
+                                      .top_count = 1};
+        entry[i].top[0] = (struct wane__candidate){(int32_t)(i % 256), 1};
+    }
+    qsort(entry, entries, sizeof *entry, compare_entries);
+    int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
+    if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
+    if (code == WANE_OK) code = wane__model_origin(model, &content.origin, &error);
+    if (code == WANE_OK) code = wane__slmt_write(path, &content, &error);
+    if (code != WANE_OK) fprintf(stderr, "script_server: %s: %s\n", wane_strerror(code), error.text);
+    wane_model_free(model);
+    free(entry);
+    return code == WANE_OK ? 0 : 1;
+}
+
+static int use_table(const json_t *file, wane_model *model, wane_error *error) {
+    wane_table_use use;
+    wane_table_use_init(&use);
+    use.path = json_string_value(json_object_get(file, "table"));
+    use.key = json_string_value(json_object_get(file, "table_key"));
+    use.poll_ms = number(file, "table_poll_ms", 0);
+    const char *meaning = json_string_value(json_object_get(file, "table_meaning"));
+    if (meaning != NULL && strcmp(meaning, "argmax") == 0) use.meaning = WANE_TABLE_ARGMAX;
+    return wane_model_set_table(model, &use, error);
+}
+
 /* Signals are blocked in every thread and waited for here: nothing runs inside a handler. */
 static int serve(struct setup *setup, const sigset_t *signals) {
     wane_error error = {0};
@@ -170,12 +219,14 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     read_options(setup->file, &options);
     int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
     if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
+    if (code == WANE_OK) code = use_table(setup->file, model, &error);
     if (code == WANE_OK) code = wane_server_start(model, &options, &server, &error);
     if (code == WANE_OK) {
         int signal_number = 0;
         printf("port %d\n", wane_server_port(server));
         fflush(stdout);
-        sigwait(signals, &signal_number);
+        while (sigwait(signals, &signal_number) != 0 || signal_number == SIGHUP)
+            wane_model_reload_table(model, NULL);
         wane_server_stop(server, (uint32_t)number(setup->file, "grace_ms", 2000));
     } else {
         fprintf(stderr, "script_server: %s: %s\n", wane_strerror(code), error.text);
@@ -186,7 +237,7 @@ static int serve(struct setup *setup, const sigset_t *signals) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2) die("usage", "script_server FILE.json");
+    if (argc != 2 && argc != 4) die("usage", "script_server FILE.json [OUT.slmt ENTRIES]");
     json_error_t fault;
     struct setup setup = {.file = json_load_file(argv[1], 0, &fault)};
     if (setup.file == NULL) die(argv[1], fault.text);
@@ -194,10 +245,11 @@ int main(int argc, char **argv) {
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     wane__log_init(&setup.log, log_line, NULL);
     read_script(&setup);
-    int code = serve(&setup, &signals);
+    int code = argc == 4 ? write_table(&setup, argv[2], (uint32_t)atoi(argv[3])) : serve(&setup, &signals);
     free_setup(&setup);
     return code;
 }

@@ -26,6 +26,39 @@ static void test_ten(void **state) {
     assert_int_equal(wane__context_ten(token + 11), 0x5b31dcc5u);
 }
 
+/* docs/slmt.md has these; they were computed by another implementation (Python with xxhash and zlib). */
+static void test_vectors(void **state) {
+    (void)state;
+    uint64_t none = wane__context_tenant(""), ada = wane__context_tenant("ada");
+    assert_true(none == 0x2d06800538d394c2u && ada == 0x691d4463952c802fu);
+    assert_true(wane__context_tenant("team/\xc3\xbc") == 0xe6112802459df048u);
+
+    int32_t token[1000];
+    const int32_t high = 128000, ten[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 128000};
+    for (int i = 0; i < 1000; i++) token[i] = i;
+    assert_true(wane__context_window(none, token + 4, 3) == 0x6a584b8f7a4b9b21u);
+    assert_true(wane__context_window(ada, token + 4, 3) == 0x922460091e5fed8cu);
+    assert_true(wane__context_window(none, &high + 1, 1) == 0xf31d03bfc9b9f2feu);
+    assert_true(wane__context_window(none, token + 10, 10) == 0xc2de05b0d60f421fu);
+
+    assert_int_equal(wane__context_ten(token + 10), 0x8def7902u);
+    assert_int_equal(wane__context_ten(ten + 10), 0x5b31dcc5u);
+
+    const struct {
+        uint64_t tenant;
+        int from, count;
+        struct wane__context_name name;
+    } whole[] = {
+        {none, 0, 0, {0x59b0ed710b28abeeu, 0x4f3da31932ec307du}},
+        {none, 1, 3, {0x82bf93bdc4bee7cfu, 0xe8563082f4403705u}},
+        {ada, 0, 0, {0xa95ac18f4b64dfdfu, 0x197b6e84c3f39b3fu}},
+        {ada, 1, 3, {0x9b051e0f48fa6f80u, 0x0662a6a485adee24u}},
+        {none, 0, 1000, {0x526db3f8e8621ad0u, 0x1b235e76a2ca7840u}},
+    };
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        assert_true(same(name_of(whole[i].tenant, token + whole[i].from, whole[i].count), whole[i].name));
+}
+
 static void test_tenants_never_meet(void **state) {
     (void)state;
     const int32_t token[4] = {5, 6, 7, 8};
@@ -71,6 +104,7 @@ static void test_whole_context(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ten),
+        cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_tenants_never_meet),
         cmocka_unit_test(test_window_holds_its_tokens_only),
         cmocka_unit_test(test_whole_context),

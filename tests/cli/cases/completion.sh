@@ -19,5 +19,7 @@ offer wane run --flash-attention ""
 offer wane run --temperature ""
 offer wane help b
 offer wane bench d
+offer wane table v
+offer wane table info lo
 complete -p wane
 END

@@ -1,0 +1,241 @@
+/*
+ * model_table.c - a model and its table: the stage in a token's way, and the public functions.
+ *
+ * Owns the holder. Refuses to decide anything that is not certain: a hit is a hit only when the numbers leave no doubt.
+ */
+#include "model_table.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "layer.h"
+#include "model.h"
+#include "table/sign.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { TOKEN_BYTES_MOST = 4096 };
+
+/* --------------------------------------------------------------------- origin */
+
+/* XXH3-128 of all tokens in order, each as four bytes of length, little-endian, and its bytes; control tokens by name. */
+static int tokenizer_digest(struct wane__engine *engine, char hex[33], wane_error *error) {
+    XXH3_state_t *state = XXH3_createState();
+    unsigned char bytes[4 + TOKEN_BYTES_MOST];
+    if (state == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a digest.");
+    XXH3_128bits_reset(state);
+    for (int32_t token = 0; token < engine->facts.vocab_size; token++) {
+        int size = engine->ops->token_bytes(engine, token, true, (char *)bytes + 4, TOKEN_BYTES_MOST);
+        if (size < 0) size = 0; /* no text at all */
+        for (int b = 0; b < 4; b++) bytes[b] = (unsigned char)((uint32_t)size >> 8 * b);
+        XXH3_128bits_update(state, bytes, 4 + (size_t)size);
+    }
+    XXH128_hash_t hash = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    snprintf(hex, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    return WANE_OK;
+}
+
+int wane__model_origin(wane_model *model, struct wane__trace_origin *origin, wane_error *error) {
+    struct wane__engine *engine = model->engine;
+    *origin =
+        (struct wane__trace_origin){.version = WANE__TRACE_VERSION, .vocab_size = engine->facts.vocab_size};
+    int status = tokenizer_digest(engine, origin->tokenizer, error);
+    if (status != WANE_OK) return status;
+    if (engine->facts.path[0] != '\0') return wane_model_digest(model, origin->model, error);
+    memcpy(origin->model, origin->tokenizer,
+           sizeof origin->model); /* an engine without a file: a scripted one */
+    return WANE_OK;
+}
+
+/* ---------------------------------------------------------------------- stage */
+
+static void count(atomic_ullong *counter) {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* Loose bounds first, closer ones only where the loose ones leave it open; the exact sum of a dense row is one step. */
+static bool ranks(struct wane__reply *reply, const struct wane__slmt_hit *hit,
+                  const struct wane__candidate *now, int found, double share) {
+    struct wane__source *source = reply->step.source;
+    if (!wane__grade_may_rank(hit->top, hit->top_count, now, found, share)) return false;
+    for (int closely = 0; closely < 2; closely++) {
+        double low = NAN, high = NAN;
+        if (wane__sampler_log_sum(reply->sampler, source, closely != 0, &low, &high, NULL) != WANE_OK)
+            return false;
+        if (wane__grade_rank(hit->top, hit->top_count, now, found, low, high, share)) return true;
+        if (source->log_sum_bounds == NULL || !(low < high)) return false;
+    }
+    return false;
+}
+
+static enum wane__grade grade(struct wane__reply *reply, const struct wane__slmt_hit *hit,
+                              const struct wane__grade_rule *rule) {
+    struct wane__candidate now[WANE__SLMT_DEPTH];
+    int found;
+    if (wane__sampler_best(reply->sampler, reply->step.source, WANE__SLMT_DEPTH, now, &found, NULL) !=
+        WANE_OK)
+        return WANE__GRADE_MISS;
+    if (wane__grade_strict(hit->top, hit->top_count, now, found, rule->tolerance)) return WANE__GRADE_STRICT;
+    return ranks(reply, hit, now, found, rule->share) ? WANE__GRADE_RANK : WANE__GRADE_MISS;
+}
+
+static bool look_up(const struct wane__reply *reply, struct wane__table *holder, struct wane__slmt_hit *hit) {
+    const struct wane__step *step = &reply->step;
+    const struct wane__slmt *table = wane__table_take(holder);
+    struct wane__slmt_key key;
+    if (table == NULL) return false;
+    bool known = wane__slmt_key(reply->tenant, (int)table->header->window,
+                                step->context + step->context_count, step->context_count, &key);
+    hit->source = WANE__SLMT_NOTHING;
+    if (known) wane__slmt_lookup(table, key, (uint32_t)step->index, (uint32_t)reply->before.low, hit);
+    wane__table_give(table); /* the hit is a copy */
+    return true;
+}
+
+void wane__table_stage(struct wane__reply *reply) {
+    struct wane__model_table *table = reply->rows->table;
+    struct wane__step *step = &reply->step;
+    struct wane__slmt_hit hit;
+    if (table == NULL || step->source == NULL || !look_up(reply, table->holder, &hit)) return;
+    step->slmt_source = hit.source;
+    count(&table->source[hit.source]);
+    if (hit.source == WANE__SLMT_NOTHING) {
+        count(&table->absent);
+        return;
+    }
+    step->slmt_grade = grade(reply, &hit, &table->rule);
+    step->slmt_used = step->slmt_grade != WANE__GRADE_MISS;
+    step->slmt_first = hit.top[0].token;
+    count(&table->grade[step->slmt_grade]);
+}
+
+void wane__table_take_first(struct wane__reply *reply, struct wane__source *source) {
+    struct wane__model_table *table = reply->rows->table;
+    struct wane__step *step = &reply->step;
+    struct wane__choice *choice = &step->choice;
+    if (table == NULL || !table->argmax || step->slmt_grade != WANE__GRADE_STRICT ||
+        choice->token == step->slmt_first)
+        return;
+    if (choice->has_logprob) {
+        const int32_t both[2] = {choice->token, step->slmt_first};
+        float logit[2];
+        if (source->fetch(source, both, 2, logit) != WANE_OK) return;
+        choice->logprob += logit[1] - logit[0];
+    }
+    choice->token = step->slmt_first;
+    count(&table->taken);
+}
+
+/* ------------------------------------------------------------- a model's table */
+
+void wane_table_use_init(wane_table_use *use) {
+    *use = (wane_table_use){.size = sizeof *use,
+                            .tolerance = WANE__GRADE_TOLERANCE,
+                            .share = (float)WANE__GRADE_SHARE,
+                            .poll_ms = 1000};
+}
+
+void wane__model_table_free(struct wane__model_table *table) {
+    if (table == NULL) return;
+    wane__table_free(table->holder);
+    wane__free(table);
+}
+
+static int check_use(const wane_table_use *use, wane_error *error) {
+    if (use->size != sizeof *use)
+        return wane__fail(error, WANE_EINVAL, "The use of a table was not set up by wane_table_use_init.");
+    if (use->meaning != WANE_TABLE_EXACT && use->meaning != WANE_TABLE_ARGMAX)
+        return wane__fail(error, WANE_EINVAL,
+                          "meaning is %d; it must be WANE_TABLE_EXACT or WANE_TABLE_ARGMAX.", use->meaning);
+    if (!(use->tolerance >= 0 && use->tolerance <= 1))
+        return wane__fail(error, WANE_EINVAL, "tolerance is %g; it must be 0 to 1.", (double)use->tolerance);
+    if (!(use->share > 0 && use->share <= 1))
+        return wane__fail(error, WANE_EINVAL, "share is %g; it must be above 0 and at most 1.",
+                          (double)use->share);
+    if (use->poll_ms < 0)
+        return wane__fail(error, WANE_EINVAL, "poll_ms is %d; it must not be negative.", use->poll_ms);
+    return WANE_OK;
+}
+
+static int open_use(wane_model *model, const wane_table_use *use, struct wane__model_table **table,
+                    wane_error *error) {
+    unsigned char key[WANE__SIGN_PUBLIC];
+    struct wane__trace_origin origin;
+    int status = use->key != NULL ? wane__sign_read_public(use->key, key, error) : WANE_OK;
+    if (status == WANE_OK) status = wane__model_origin(model, &origin, error);
+    if (status != WANE_OK) return status;
+    struct wane__model_table *made = wane__alloc_zero(1, sizeof *made);
+    if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a table.");
+    made->argmax = use->meaning == WANE_TABLE_ARGMAX;
+    /* The share as people write it: 0.95, not the float nearest to it, which is a little less. */
+    made->rule = (struct wane__grade_rule){use->tolerance, round((double)use->share * 1e6) / 1e6};
+    const struct wane__table_options options = {.path = use->path,
+                                                .origin = &origin,
+                                                .key = use->key != NULL ? key : NULL,
+                                                .poll_ms = use->poll_ms,
+                                                .log = &model->log};
+    status = wane__table_new(&options, &made->holder, error);
+    if (status != WANE_OK) {
+        wane__free(made);
+        return status;
+    }
+    *table = made;
+    return WANE_OK;
+}
+
+int wane_model_set_table(wane_model *model, const wane_table_use *use, wane_error *error) {
+    struct wane__model_table *fresh = NULL;
+    wane__clear(error);
+    int status = check_use(use, error);
+    if (status != WANE_OK) return status;
+    if (atomic_exchange(&model->taken, true))
+        return wane__fail(error, WANE_EBUSY,
+                          "The model already carries a session or a scheduler; free that first.");
+    if (use->path != NULL) status = open_use(model, use, &fresh, error);
+    if (status == WANE_OK) {
+        wane__model_table_free(model->rows.table);
+        model->rows.table = fresh;
+    }
+    atomic_store(&model->taken, false);
+    return status;
+}
+
+int wane_model_reload_table(wane_model *model, wane_error *error) {
+    wane__clear(error);
+    if (model->rows.table == NULL)
+        return wane__fail(error, WANE_ENOENT,
+                          "This model was given no table, so that there is none to reload.");
+    return wane__table_reload(model->rows.table->holder, error);
+}
+
+static uint64_t read_count(atomic_ullong *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void wane_model_get_table_state(wane_model *model, wane_table_state *state) {
+    *state = (wane_table_state){0};
+    struct wane__model_table *table = model->rows.table;
+    struct wane__table_state inner;
+    if (table == NULL) return;
+    wane__table_get_state(table->holder, &inner);
+    state->given = true;
+    state->on = inner.on;
+    state->verified = inner.verified;
+    memcpy(state->reason, inner.reason, sizeof state->reason);
+    memcpy(state->digest, inner.digest, sizeof state->digest);
+    state->entries = inner.entries;
+    state->positions = inner.positions;
+    state->continuations = inner.continuations;
+    state->bytes = inner.bytes;
+    state->reloads = inner.reloads;
+    state->failures = inner.failures;
+    state->strict = read_count(&table->grade[WANE__GRADE_STRICT]);
+    state->rank = read_count(&table->grade[WANE__GRADE_RANK]);
+    state->miss = read_count(&table->grade[WANE__GRADE_MISS]);
+    state->absent = read_count(&table->absent);
+    state->taken = read_count(&table->taken);
+    for (int i = 0; i < WANE__SLMT_SOURCES; i++) state->source[i] = read_count(&table->source[i]);
+}

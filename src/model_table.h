@@ -1,0 +1,38 @@
+/*
+ * model_table.h - the table of a model: which file, what its lookups counted, what a hit means.
+ *
+ * Stands between the head and the sampler on a token's way (layer.c): looks the context up, compares what was stored with
+ * what the model says now, and counts. Under the meaning `exact` nothing else happens to the token.
+ */
+#ifndef WANE_MODEL_TABLE_H
+#define WANE_MODEL_TABLE_H
+
+#include "table/grade.h"
+#include "table/holder.h"
+#include "table/lookup.h"
+
+#include <stdatomic.h>
+
+struct wane__reply;
+
+struct wane__model_table {
+    struct wane__table *holder;
+    bool argmax;
+    struct wane__grade_rule rule;
+    /* Written by the decoding thread only. */
+    atomic_ullong grade[3]; /* by enum wane__grade; misses are of contexts that are in the table */
+    atomic_ullong absent, taken;
+    atomic_ullong source[WANE__SLMT_SOURCES];
+};
+
+/* Model, tokenizer and vocabulary, as tables and traces name them. Reads the model's file the first time. */
+int wane__model_origin(wane_model *model, struct wane__trace_origin *origin, wane_error *error);
+/* Close it; NULL is fine. */
+void wane__model_table_free(struct wane__model_table *table);
+
+/* The stage: fills the step's slmt_… . What keeps it from knowing is a miss, never an error. Allocates nothing. */
+void wane__table_stage(struct wane__reply *reply);
+/* After the draw: under ARGMAX a strict hit's first token takes the place of the drawn one. */
+void wane__table_take_first(struct wane__reply *reply, struct wane__source *source);
+
+#endif

@@ -1,0 +1,1 @@
+"$WANE" table --help

@@ -1,0 +1,387 @@
+/*
+ * test_model_table.c - a model with a table, from the session down: what counts as which hit, that no hit changes a token
+ * unless it was asked for, and what is refused. On the scripted engine, whose logits are known: the favoured token's, and
+ * one less for each step of distance in id.
+ */
+#include "test_scheduler_rig.h"
+
+#include "model_table.h"
+#include "sample/order.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { STEPS = 8, MOST = 64 };
+
+static const char prompt[] = "abc";
+static const int32_t reply[STEPS] = {'p', 'g', 'q', 'h', 'r', 'i', 's', 'j'};
+static const struct wane__script_reply fixed[] = {
+    {.match = "abc", .tokens = reply, .count = STEPS, .fail_at = -1}};
+static char folder[] = "/tmp/wane-model-table-XXXXXX", path[64];
+
+static wane_model *model_of(const struct wane__script_reply *replies) {
+    struct wane__script script = {.replies = replies, .reply_count = 1};
+    struct wane__engine *engine;
+    wane_model *model;
+    wane_error error = {0};
+    assert_int_equal(wane__script_load(&script, NULL, &engine, &error), WANE_OK);
+    assert_int_equal(wane__model_wrap(engine, NULL, NULL, &model, &error), WANE_OK);
+    return model;
+}
+
+/* The five best when `favoured` is. */
+static void peak(int32_t favoured, float shift, struct wane__candidate top[5]) {
+    static const int32_t away[5] = {0, -1, 1, -2, 2};
+    for (int i = 0; i < 5; i++)
+        top[i] = (struct wane__candidate){favoured + away[i], 10 - (float)abs(away[i]) + shift};
+}
+
+static int compare_entries(const void *left, const void *right) {
+    uint64_t a = ((const struct wane__slmt_entry *)left)->key.window,
+             b = ((const struct wane__slmt_entry *)right)->key.window;
+    return a < b ? -1 : a > b;
+}
+
+/* A table of the fixed reply's contexts, for a tenant; `top` says what is stored at a step. */
+static void write_table(wane_model *model, const char *tenant,
+                        void (*top)(int step, struct wane__candidate *)) {
+    int32_t token[3 + STEPS] = {'a', 'b', 'c'};
+    struct wane__slmt_entry entry[STEPS];
+    struct wane__slmt_content content = {.window = 3, .depth = 5, .entry = entry, .entry_count = STEPS};
+    wane_error error = {0};
+    memcpy(token + 3, reply, sizeof reply);
+    for (int i = 0; i < STEPS; i++) {
+        entry[i] = (struct wane__slmt_entry){
+            .key = {wane__context_window(wane__context_tenant(tenant), token + 3 + i, 3), 0},
+            .seen = 2,
+            .top_count = 5};
+        top(i, entry[i].top);
+    }
+    qsort(entry, STEPS, sizeof *entry, compare_entries);
+    assert_int_equal(wane__model_origin(model, &content.origin, &error), WANE_OK);
+    if (wane__slmt_write(path, &content, &error) != WANE_OK) fail_msg("%s", error.text);
+}
+
+static void right(int step, struct wane__candidate *top) {
+    peak(reply[step], 0, top);
+}
+static void nearly(int step, struct wane__candidate *top) {
+    peak(reply[step], step % 2 ? 0.9e-4f : 2e-4f, top);
+}
+static void wrong(int step, struct wane__candidate *top) {
+    peak(reply[step] + 20, 0, top);
+}
+static void biased(int step, struct wane__candidate *top) { /* as they are when the bias below is at work */
+    peak(reply[step], 0, top);
+    top[0].logit -= 8;
+    for (int i = 1; i < 5; i++) top[i - 1] = top[i];
+    top[4] = (struct wane__candidate){reply[step] - 3, 7};
+}
+
+static wane_table_use use_of(int meaning) {
+    wane_table_use use;
+    wane_table_use_init(&use);
+    use.path = path;
+    use.meaning = meaning;
+    use.poll_ms = 0;
+    return use;
+}
+
+static void give_table(wane_model *model, int meaning) {
+    wane_table_use use = use_of(meaning);
+    wane_error error = {0};
+    if (wane_model_set_table(model, &use, &error) != WANE_OK) fail_msg("%s", error.text);
+}
+
+struct said {
+    int count;
+    int32_t token[MOST];
+    float logprob[MOST];
+};
+
+static struct said say(wane_model *model, const wane_generation *generation) {
+    int32_t token[3] = {'a', 'b', 'c'};
+    struct said said = {0};
+    wane_session *session;
+    wane_error error = {0};
+    wane_event event;
+    assert_int_equal(wane_session_new(model, &session, &error), WANE_OK);
+    if (wane_session_start(session, token, strlen(prompt), generation, &error) != WANE_OK)
+        fail_msg("%s", error.text);
+    while (wane_session_next(session, &event, &error) == WANE_OK && event.kind == WANE_EVENT_TEXT) {
+        said.token[said.count] = event.token;
+        said.logprob[said.count++] = event.has_logprob ? event.logprob : 0;
+    }
+    wane_session_free(session);
+    return said;
+}
+
+static wane_table_state state_of(wane_model *model) {
+    wane_table_state state;
+    wane_model_get_table_state(model, &state);
+    return state;
+}
+
+static wane_generation drawn(int count) {
+    wane_generation generation = greedy(count);
+    generation.sampling.temperature = 2;
+    generation.sampling.top_k = 0;
+    generation.sampling.top_p = 1;
+    generation.sampling.min_p = 0;
+    generation.sampling.seeded = true;
+    generation.sampling.seed = 7;
+    generation.ignore_end = true;
+    return generation;
+}
+
+static void test_strict_hits(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_generation generation = greedy(STEPS);
+    assert_false(state_of(model).given);
+    struct said plain = say(model, &generation);
+    write_table(model, "", right);
+    give_table(model, WANE_TABLE_EXACT);
+    struct said with = say(model, &generation);
+    assert_int_equal(with.count, STEPS);
+    assert_memory_equal(with.token, plain.token, sizeof plain.token);
+    wane_table_state state = state_of(model);
+    assert_true(state.given && state.on && state.entries == STEPS);
+    assert_int_equal(state.strict, STEPS);
+    assert_int_equal(state.rank + state.miss + state.absent + state.taken, 0);
+    assert_int_equal(state.source[WANE_TABLE_MEAN], STEPS);
+    wane_model_free(model);
+}
+
+static void test_tolerance_and_misses(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_generation generation = greedy(STEPS);
+    write_table(model, "", nearly);
+    give_table(model, WANE_TABLE_EXACT);
+    say(model, &generation);
+    /* The other half is no rank hit either: this engine's five best carry 93 %. */
+    assert_int_equal(state_of(model).strict, STEPS / 2);
+    assert_int_equal(state_of(model).miss, STEPS / 2);
+    write_table(model, "", wrong);
+    assert_int_equal(wane_model_reload_table(model, NULL), WANE_OK);
+    struct said said = say(model, &generation);
+    assert_memory_equal(said.token, reply, sizeof reply);
+    assert_int_equal(state_of(model).miss, STEPS / 2 + STEPS);
+    wane_model_free(model);
+}
+
+/* One context a step: the same five tokens, a logit off: where they carry 95 %, that is enough. */
+static void test_rank_hits(void **unused) {
+    (void)unused;
+    static float logits[384];
+    static const struct wane__script_reply own[] = {
+        {.match = "abc", .tokens = reply, .count = STEPS, .fail_at = -1, .logits = logits}};
+    logits['p'] = 12;
+    logits['q'] = 8;
+    wane_model *model = model_of(own);
+    struct wane__slmt_entry entry = {.seen = 1, .top_count = 2, .top = {{'p', 13}, {'q', 8.5f}}};
+    struct wane__slmt_content content = {.window = 3, .depth = 5, .entry = &entry, .entry_count = 1};
+    const int32_t token[3] = {'a', 'b', 'c'};
+    wane_generation generation = greedy(1);
+    wane_error error = {0};
+    entry.key.window = wane__context_window(wane__context_tenant(""), token + 3, 3);
+    assert_int_equal(wane__model_origin(model, &content.origin, &error), WANE_OK);
+    assert_int_equal(wane__slmt_write(path, &content, &error), WANE_OK);
+    give_table(model, WANE_TABLE_EXACT);
+    say(model, &generation);
+    assert_int_equal(state_of(model).rank, 1);
+    logits['q'] = 11; /* 27 % now: two tokens carry it, in this order */
+    say(model, &generation);
+    assert_int_equal(state_of(model).rank, 2);
+    logits['q'] = 12.5f; /* the other way round */
+    say(model, &generation);
+    assert_int_equal(state_of(model).rank, 2);
+    assert_int_equal(state_of(model).miss, 1);
+    wane_model_free(model);
+}
+
+static void test_exact_changes_nothing(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    write_table(model, "", right);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        wane_generation generation = drawn(STEPS);
+        generation.sampling.seed = seed;
+        generation.sampling.top_logprobs = seed % 2 ? 3 : -1;
+        wane_table_use none = use_of(0);
+        none.path = NULL;
+        assert_int_equal(wane_model_set_table(model, &none, NULL), WANE_OK);
+        struct said plain = say(model, &generation);
+        give_table(model, WANE_TABLE_EXACT);
+        struct said with = say(model, &generation);
+        assert_memory_equal(&plain, &with, sizeof plain);
+    }
+    wane_model_free(model);
+}
+
+static void test_argmax_takes_the_first(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    write_table(model, "", right);
+    give_table(model, WANE_TABLE_ARGMAX);
+    uint64_t strict = 0;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        wane_generation generation = drawn(STEPS);
+        generation.sampling.seed = seed;
+        generation.sampling.top_logprobs = 0;
+        struct said said = say(model, &generation);
+        assert_memory_equal(said.token, reply,
+                            sizeof reply); /* each first token leads into the next context */
+        for (int i = 0; i < STEPS; i++)    /* the logprob is the taken token's, not the drawn one's */
+            assert_true(fabsf(said.logprob[i] - said.logprob[0]) < 0.05f && said.logprob[i] < -0.7f &&
+                        said.logprob[i] > -0.9f);
+        strict += STEPS;
+    }
+    assert_int_equal(state_of(model).strict, strict);
+    assert_true(state_of(model).taken > strict / 8 && state_of(model).taken < strict);
+    wane_model_free(model);
+}
+
+/* What is compared is what the processors leave. */
+static void test_processors_come_first(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_bias bias[STEPS];
+    wane_generation generation = greedy(1);
+    for (int i = 0; i < STEPS; i++) bias[i] = (wane_bias){reply[i], -8};
+    write_table(model, "", biased);
+    give_table(model, WANE_TABLE_EXACT);
+    say(model, &generation);
+    assert_int_equal(state_of(model).strict, 0);
+    generation.sampling.bias = bias;
+    generation.sampling.bias_count = 1; /* only the first token's */
+    say(model, &generation);
+    assert_int_equal(state_of(model).strict, 1);
+    wane_model_free(model);
+}
+
+static void test_tenants(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    write_table(model, "ada", right);
+    give_table(model, WANE_TABLE_EXACT);
+    wane_generation generation = greedy(STEPS);
+    say(model, &generation);
+    generation.tenant = "bob";
+    say(model, &generation);
+    assert_int_equal(state_of(model).absent, 2 * STEPS);
+    generation.tenant = "ada";
+    say(model, &generation);
+    assert_int_equal(state_of(model).strict, STEPS);
+    wane_model_free(model);
+}
+
+static void test_turned_off(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_generation generation = greedy(STEPS);
+    wane_error error = {0};
+    write_table(model, "", right);
+    give_table(model, WANE_TABLE_EXACT);
+    assert_int_equal(truncate(path, 5000), 0);
+    assert_int_equal(wane_model_reload_table(model, &error), WANE_EFORMAT);
+    assert_non_null(strstr(error.text, "turned off"));
+    struct said said = say(model, &generation);
+    assert_memory_equal(said.token, reply, sizeof reply);
+    wane_table_state state = state_of(model);
+    assert_true(state.given && !state.on && state.strict == 0 && state.absent == 0);
+    write_table(model, "", right);
+    assert_int_equal(wane_model_reload_table(model, &error), WANE_OK);
+    say(model, &generation);
+    assert_int_equal(state_of(model).strict, STEPS);
+    wane_model_free(model);
+}
+
+static void test_refused(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_session *session;
+    wane_table_use use = use_of(0);
+    wane_error error = {0};
+    assert_int_equal(wane_model_reload_table(model, &error), WANE_ENOENT);
+    unlink(path);
+    assert_int_equal(wane_model_set_table(model, &use, &error), WANE_ENOENT);
+    write_table(model, "", right);
+    assert_int_equal(wane_session_new(model, &session, &error), WANE_OK);
+    assert_int_equal(wane_model_set_table(model, &use, &error), WANE_EBUSY);
+    wane_session_free(session);
+    use.key = "/nonexistent.pub";
+    assert_int_equal(wane_model_set_table(model, &use, &error), WANE_ENOENT);
+    use.key = NULL;
+    use.meaning = 2;
+    assert_int_equal(wane_model_set_table(model, &use, &error), WANE_EINVAL);
+    use = use_of(0);
+    use.tolerance = NAN;
+    assert_int_equal(wane_model_set_table(model, &use, &error), WANE_EINVAL);
+    use = use_of(0);
+    use.share = 0;
+    assert_int_equal(wane_model_set_table(model, &use, &error), WANE_EINVAL);
+    use = use_of(0);
+    use.poll_ms = -1;
+    assert_int_equal(wane_model_set_table(model, &use, &error), WANE_EINVAL);
+    /* Other tokens, another tokenizer. */
+    const char *const pieces[] = {"x"};
+    struct wane__script script = {.replies = fixed, .reply_count = 1, .pieces = pieces, .piece_count = 1};
+    struct wane__engine *engine;
+    wane_model *other;
+    assert_int_equal(wane__script_load(&script, NULL, &engine, &error), WANE_OK);
+    assert_int_equal(wane__model_wrap(engine, NULL, NULL, &other, &error), WANE_OK);
+    use = use_of(0);
+    assert_int_equal(wane_model_set_table(other, &use, &error), WANE_EUNSUPPORTED);
+    assert_non_null(strstr(error.text, "another tokenizer"));
+    wane_model_free(other);
+    wane_model_free(model);
+}
+
+static void test_public_handle(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_table *table;
+    wane_table_facts facts;
+    wane_table_row rows[20];
+    wane_table_answer answer;
+    wane_error error = {0};
+    const int32_t token[5] = {'a', 'b', 'c', 'p', 'g'};
+    write_table(model, "", right);
+    assert_int_equal(wane_table_open(path, model, NULL, &table, &error), WANE_OK);
+    wane_table_get_facts(table, &facts);
+    assert_true(facts.entries == STEPS && facts.window == 3 && facts.seen == 2 * STEPS && !facts.verified);
+    assert_int_equal(wane_table_hottest(table, 20, rows), STEPS);
+    assert_int_equal(wane_table_hottest(table, 3, rows), 3);
+    assert_int_equal(wane_table_hottest(table, 0, rows), 0);
+    assert_true(wane_table_lookup(table, NULL, token, 5, 2, &answer));
+    assert_true(answer.top[0].token == reply[2] && answer.source == WANE_TABLE_MEAN && answer.top_count == 5);
+    assert_false(wane_table_lookup(table, "ada", token, 5, 2, &answer));
+    assert_false(wane_table_lookup(table, NULL, token, 2, 0, &answer));
+    assert_false(wane_table_lookup(table, NULL, token, 5, -1, &answer));
+    wane_table_free(table);
+    wane_table_free(NULL);
+    wane_model_free(model);
+}
+
+int main(void) {
+    if (mkdtemp(folder) == NULL) return 1;
+    snprintf(path, sizeof path, "%s/t.slmt", folder);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_strict_hits),
+        cmocka_unit_test(test_tolerance_and_misses),
+        cmocka_unit_test(test_rank_hits),
+        cmocka_unit_test(test_exact_changes_nothing),
+        cmocka_unit_test(test_argmax_takes_the_first),
+        cmocka_unit_test(test_processors_come_first),
+        cmocka_unit_test(test_tenants),
+        cmocka_unit_test(test_turned_off),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_public_handle),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    rmdir(folder);
+    return failed;
+}
