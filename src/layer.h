@@ -27,6 +27,7 @@ struct wane__step {
     struct wane__source *source; /* NULL when there is no head */
     struct wane__choice choice;
     bool is_end;        /* the token ends the turn                   */
+    bool drafted;       /* it was proposed ahead, and drawn          */
     wane_finish finish; /* NONE while the reply goes on              */
 };
 
@@ -42,7 +43,8 @@ struct wane__reply {
     int limit; /* max_tokens, or what the context leaves */
     bool limit_is_context;
     bool ignore_end;
-    bool whole; /* reads all logits of its rows: logprobs */
+    bool whole;    /* reads all logits of its rows: logprobs */
+    bool no_draft; /* the request does not want any */
     enum wane__mode mode;
     struct wane__row row;   /* the current one */
     struct wane__step step; /* of the last token */

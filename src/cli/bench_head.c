@@ -31,8 +31,7 @@ struct bench_heads {
 
 /* ---- prompts ------------------------------------------------------------------------------------------------------- */
 
-/* Lines of a file; NULL after a complaint. */
-static char **read_prompts(const char *path, int *count) {
+char **bench_read_prompts(const char *path, int *count) {
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         cli_say("cannot read %s: %s", path, strerror(errno));
@@ -53,7 +52,7 @@ static char **read_prompts(const char *path, int *count) {
     return list;
 }
 
-static void free_prompts(char **list, int count) {
+void bench_free_prompts(char **list, int count) {
     for (int i = 0; i < count; i++) free(list[i]);
     free(list);
 }
@@ -244,14 +243,14 @@ int bench_head(const struct settings *settings) {
                                 .work = {.steps = setting_int(settings, SET_TOKENS)}};
     const char *file = setting_text(settings, SET_PROMPTS);
     int text_count = 0;
-    char **texts = file != NULL ? read_prompts(file, &text_count) : NULL;
+    char **texts = file != NULL ? bench_read_prompts(file, &text_count) : NULL;
     if (file != NULL && text_count == 0) return EXIT_FAILED;
     interrupt_catch();
     bench.load = bench_load();
     wane_model *model = NULL;
     struct model_wish wish = {.sequences = bench.rows,
                               .decodes = true,
-                              .certified = true,
+                                .certified = true,
                               .shadow = -1, /* a checked token is the dense one: it would hide a difference */
                               .least_context = bench.work.steps + 640 + 16 * bench.rows};
     int code = model_open(settings, &wish, &model);
@@ -263,6 +262,6 @@ int bench_head(const struct settings *settings) {
                    : cli_fail(EXIT_FAILED, "there is no certified head to measure: %s", state.reason);
     }
     wane_model_free(model);
-    free_prompts(texts, text_count);
+    bench_free_prompts(texts, text_count);
     return code;
 }

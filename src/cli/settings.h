@@ -32,6 +32,9 @@ enum setting_id {
     SET_HEAD_SIGMAS,
     SET_HEAD_KERNEL,
     SET_SHADOW,
+    SET_REPACK,
+    SET_DRAFT,
+    SET_DRAFT_MAX,
     /* sampling */
     SET_TEMPERATURE,
     SET_TOP_K,

@@ -71,6 +71,7 @@ static int check_options(const wane_model_options *o, wane_error *error) {
     if (rc == WANE_OK) rc = in_range("sequences", o->sequences, 1, WANE__MAX_SEQUENCES, error);
     if (rc == WANE_OK) rc = in_range("batch", o->batch, 32, 4096, error);
     if (rc == WANE_OK) rc = in_range("gpu_layers", o->gpu_layers, -1, 100000, error);
+    if (rc == WANE_OK) rc = in_range("repack", o->repack, -1, 1, error);
     if (rc == WANE_OK) rc = in_range("flash_attention", o->flash_attention, -1, 1, error);
     return rc == WANE_OK ? check_kv(o, error) : rc;
 }
@@ -114,6 +115,7 @@ static int load_model(struct wane__llama *e, const wane_model_options *o, wane_e
     struct llama_model_params p = llama_model_default_params();
     p.n_gpu_layers = o->gpu_layers;
     p.vocab_only = o->vocab_only;
+    p.use_extra_bufts = o->repack >= 0 ? o->repack > 0 : wane__llama_repack_pays(o->path);
     if (o->mlock)
         p.load_mode = o->no_mmap ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_MMAP_MLOCK;
     else if (o->no_mmap)

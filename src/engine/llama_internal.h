@@ -122,6 +122,11 @@ void wane__llama_words_leave(struct wane__llama_words *words);
 
 /* Load the engine's plug-ins, once a process; later calls ignore `folder`. */
 int wane__llama_backends(const char *folder, struct wane__log *log, wane_error *error);
+/*
+ * Would the CPU backend interleave so many of this file's weights that it pays? Its kernels for that form add in another
+ * order for four rows and more than for one, and gain nothing for one where they hold few of the weights.
+ */
+bool wane__llama_repack_pays(const char *path);
 /* Is this a file that can be handed to the engine? Says in words why not. */
 int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error);
 

@@ -17,6 +17,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gguf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,4 +213,39 @@ int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error)
     int rc = check_open(fd, path, bytes, error);
     close(fd);
     return rc;
+}
+
+/* ------------------------------------------------------------------ repacking */
+
+/* Types that this release's CPU backend repacks. */
+static bool is_repacked(enum ggml_type type) {
+    switch (type) {
+    case GGML_TYPE_Q4_0:
+    case GGML_TYPE_Q4_K:
+    case GGML_TYPE_IQ4_NL: return true;
+    case GGML_TYPE_Q2_K:
+    case GGML_TYPE_Q8_0:
+    case GGML_TYPE_Q5_K:
+    case GGML_TYPE_Q6_K:
+#if defined(__aarch64__)
+        return true;
+#endif
+    default: return false;
+    }
+}
+
+bool wane__llama_repack_pays(const char *path) {
+    struct gguf_context *file = gguf_init_from_file(path, (struct gguf_init_params){.no_alloc = true});
+    if (file == NULL) return true; /* the loader will say what is wrong with it */
+    double repacked = 0, all = 0;
+    int64_t tensors = gguf_get_n_tensors(file);
+    for (int64_t i = 0; i < tensors; i++) {
+        /* Embeddings are read row by row, whatever their type. */
+        if (strncmp(gguf_get_tensor_name(file, i), "blk.", 4) != 0) continue;
+        double bytes = (double)gguf_get_tensor_size(file, i);
+        all += bytes;
+        if (is_repacked(gguf_get_tensor_type(file, i))) repacked += bytes;
+    }
+    gguf_free(file);
+    return repacked > 0.4 * all;
 }

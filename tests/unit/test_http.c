@@ -277,7 +277,7 @@ static void test_metrics(void **state) {
     wane_scheduler_state nothing = {0};
     wane_head_state no_head = {.reason = ""};
     wane__metrics_init(&metrics);
-    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, &out);
+    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, &no_drafts, &out);
     assert_null(strstr(out.data, " nan"));
     assert_null(strstr(out.data, " inf"));
     assert_non_null(strstr(out.data, "model=\"a\\\"b\\\\c\""));
@@ -294,7 +294,7 @@ static void test_metrics(void **state) {
     wane__buf_clear(&out);
     wane_head_state head = {
         .certified = true, .rows = 7, .survivors1 = 70, .rescored = 21, .dense_sum = 2, .shadow_checks = 5};
-    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &out);
+    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &drafts, &out);
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"200\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"other\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"1\"} 0\n"));
