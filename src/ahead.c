@@ -225,7 +225,10 @@ static void compare(struct wane__ahead *ahead, int row, int32_t token) {
         ahead->differs = true;
     bool goes_on = same && ahead->print_at < ahead->count && ahead->token[ahead->print_at] == token;
     ahead->print_at++;
-    if (!goes_on || !wane__ahead_compares(ahead)) conclude(ahead);
+    struct wane__drafts *drafts = ahead->drafts;
+    bool proven = drafts->region[ahead->region] == WANE__REGION_OPEN &&
+                  drafts->compared[ahead->region] >= WANE__AHEAD_PROOF;
+    if (!goes_on || proven || !wane__ahead_compares(ahead)) conclude(ahead);
 }
 
 /* --------------------------------------------------------------------- taking */

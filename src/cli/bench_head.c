@@ -250,7 +250,7 @@ int bench_head(const struct settings *settings) {
     wane_model *model = NULL;
     struct model_wish wish = {.sequences = bench.rows,
                               .decodes = true,
-                                .certified = true,
+                              .certified = true,
                               .shadow = -1, /* a checked token is the dense one: it would hide a difference */
                               .least_context = bench.work.steps + 640 + 16 * bench.rows};
     int code = model_open(settings, &wish, &model);

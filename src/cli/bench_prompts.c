@@ -39,3 +39,41 @@ const struct bench_prompt bench_prompts[] = {
      "can recover that loss, and what evidence each of them would need."},
 };
 const int bench_prompt_count = (int)(sizeof bench_prompts / sizeof *bench_prompts);
+
+const struct bench_prompt bench_copies[] = {
+    {"list", "Here is a packing list:\n"
+             "- rain jacket (blue), 1\n- wool socks (grey), 4 pairs\n- water bottle (steel), 2\n- head torch "
+             "with spare "
+             "batteries, 1\n- first aid kit (small), 1\n- map of the northern valley, 1\n- sunscreen (factor "
+             "30), 1\n- notebook "
+             "and two pencils, 1\n"
+             "Copy the list exactly, line by line."},
+    {"json", "Copy these records, without any change, as one JSON array:\n"
+             "[{\"id\": 1041, \"name\": \"Amara Okafor\", \"city\": \"Lagos\", \"paid\": true},\n"
+             " {\"id\": 1042, \"name\": \"Jonas Weber\", \"city\": \"Bremen\", \"paid\": false},\n"
+             " {\"id\": 1043, \"name\": \"Mei Tanaka\", \"city\": \"Kobe\", \"paid\": true}]"},
+    {"letter", "Write this letter out three times: first to Anna, then to Boris, then to Clara. Change "
+               "nothing but the name.\n\n"
+               "Dear Anna,\nyour order has left our warehouse this morning and will be with you within three "
+               "working days. If "
+               "nobody is at home, the driver leaves it with a neighbour.\nKind regards, the shop"},
+    {"code", "Rename the variable total to amount in this function and print the whole function again, "
+             "nothing else:\n\n"
+             "def invoice(lines, rate):\n"
+             "    total = 0\n"
+             "    for line in lines:\n"
+             "        total += line.price * line.count\n"
+             "    total += total * rate\n"
+             "    return round(total, 2)\n"},
+};
+const int bench_copy_count = (int)(sizeof bench_copies / sizeof *bench_copies);
+
+const struct bench_prompt bench_novel[] = {
+    {"story", "Write the opening of a story about a lighthouse keeper who finds a letter in a bottle. Make "
+              "it strange."},
+    {"letter",
+     "Write to an old friend whom you have not seen for ten years and tell her what has become of you."},
+    {"essay", "Why do people keep diaries? Give your own thoughts in a few paragraphs, without a list."},
+    {"scene", "Describe a market in a harbour town early in the morning, before the first customers come."},
+};
+const int bench_novel_count = (int)(sizeof bench_novel / sizeof *bench_novel);

@@ -236,7 +236,7 @@ static void engine_options(const struct settings *settings, const struct model_w
                                          : settings->value[SET_SHADOW].real;
     const char *repack = setting_text(settings, SET_REPACK);
     options->repack = strcmp(repack, "auto") == 0 ? -1 : strcmp(repack, "on") == 0;
-    const char *draft = wish->decodes ? setting_text(settings, SET_DRAFT) : "off";
+    const char *draft = wish->drafts ? setting_text(settings, SET_DRAFT) : "off";
     options->draft = strcmp(draft, "auto") == 0     ? WANE_DRAFT_AUTO
                      : strcmp(draft, "always") == 0 ? WANE_DRAFT_ALWAYS
                                                     : WANE_DRAFT_OFF;

@@ -175,6 +175,7 @@ struct wane__script {
                             own `logits` are not used */
     bool rescore_lies; /* rescored logits have the wrong sign */
     bool narrow;       /* rescoring is exact for one row only, by the facts */
+    bool blurred;      /* several rows of one sequence in a batch have other hidden floats than one */
     bool recurrent;    /* truncate can only clear, copy only takes whole sequences */
     int load_fail;     /* a WANE_E code to fail with at load */
 };

@@ -176,7 +176,8 @@ static void write_head(const wane_head_state *h, struct wane__buf *out) {
 static void write_drafts(const wane_draft_state *d, struct wane__buf *out) {
     static const char counter[] = "counter";
     whole(out, "wane_draft_on", "gauge", "1 while tokens may be drafted.", d->on);
-    head(out, "wane_draft_proposed_total", counter, "Tokens verified ahead, by where they were proposed from.");
+    head(out, "wane_draft_proposed_total", counter,
+         "Tokens verified ahead, by where they were proposed from.");
     for (int i = 0; i < WANE_DRAFT_SOURCES; i++)
         wane__buf_format(out, "wane_draft_proposed_total{source=\"%s\"} %llu\n", wane_draft_source_name(i),
                          (unsigned long long)d->proposed[i]);
@@ -187,7 +188,8 @@ static void write_drafts(const wane_draft_state *d, struct wane__buf *out) {
     whole(out, "wane_draft_blocks_total", counter, "Blocks verified.", d->blocks);
     whole(out, "wane_draft_rehearsals_total", counter, "Blocks compared bit for bit with single tokens.",
           d->rehearsals);
-    whole(out, "wane_draft_differing_total", counter, "Of these, blocks that were not the same.", d->differing);
+    whole(out, "wane_draft_differing_total", counter, "Of these, blocks that were not the same.",
+          d->differing);
     whole(out, "wane_draft_failures_total", counter, "Blocks that the engine could not decode.", d->failures);
     whole(out, "wane_draft_pool_tokens", "gauge", "Tokens of earlier replies that drafts are taken from.",
           d->pool_tokens);

@@ -163,8 +163,8 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_draft_state drafts;
     wane_model_get_head_state(server->model, &head);
     wane_model_get_draft_state(server->model, &drafts);
-    wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head, &drafts,
-                        &exchange->out);
+    wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
+                        &drafts, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
