@@ -115,7 +115,7 @@ typedef struct wane_model_options {
     const char *head_kernel; /* "plain", "avx2", "avx512-vnni", "neon"; NULL or "auto": the best   */
     double shadow;           /* share of tokens that are also computed densely; 0..1, default 0.001  */
     int draft;               /* WANE_DRAFT_…; default WANE_DRAFT_AUTO                                */
-    int draft_most;          /* tokens in a draft, 1..63; default 63                                 */
+    int draft_most;          /* tokens in a draft, 1..47; default 47                                 */
     wane_log_fn log;         /* NULL: silent                                                         */
     void *log_user;
     wane_progress_fn progress; /* NULL: none                                                         */

@@ -90,6 +90,7 @@ static void settle_pool(struct wane__drafts *drafts) {
     drafts->state.pool_tokens = counts.tokens;
     drafts->state.pool_evicted = counts.evicted;
     drafts->state.pool_bytes = counts.bytes;
+    for (int i = 0; i <= WANE__BLOCK_MOST; i++) drafts->state.block_ms[i] = 1e3 * drafts->pace.cost[i];
     pthread_mutex_unlock(&drafts->lock);
 }
 
@@ -131,10 +132,24 @@ void wane__ahead_free(struct wane__ahead *ahead) {
 
 /* ------------------------------------------------------------------ planning */
 
+/* The widest block of each class; kernels change at four rows, and at 64, which none reaches. */
+static const int class_width[WANE__AHEAD_CLASSES + 1] = {1, 4, 16, WANE__BLOCK_MOST};
+
+static int class_of(int width) {
+    int class = 0;
+    while (class < WANE__AHEAD_CLASSES && width > class_width[class]) class ++;
+    return class;
+}
+
 static int region_of(int cells) {
     int region = 0;
     for (int most = 256; cells > most && region < WANE__AHEAD_REGIONS - 1; most *= 2) region++;
     return region;
+}
+
+static int attended(const struct wane__drafts *drafts) {
+    struct wane__engine *engine = drafts->rows->engine;
+    return engine->ops->attended != NULL ? engine->ops->attended(engine) : 0;
 }
 
 /* Equal rows are only half of it: the head must give for several rows what it gives for one. */
@@ -143,34 +158,70 @@ static bool head_allows(const struct wane__rows *rows) {
     return rows->engine->facts.rescoring_exact_batch || !wane__rows_certified(rows);
 }
 
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Of `count` proposed tokens, how many could be verified at all; sets region and company. */
+static int allowed(struct wane__ahead *ahead, const struct wane__reply *reply, int count, int others,
+                   int room, int cells) {
+    struct wane__drafts *drafts = ahead->drafts;
+    if (ahead->hold > 0 || !head_allows(drafts->rows)) return 0;
+    int seen = attended(drafts);
+    ahead->company = others > 0;
+    ahead->region = region_of(seen > cells ? seen : cells);
+    const struct wane__proof *proof = &drafts->proof[ahead->company][ahead->region];
+    int most = least(count, drafts->most);
+    most = least(most, reply->limit - reply->reply_count - 1);
+    most = least(most, room);
+    most = least(most, (256 << ahead->region) - cells); /* the next region is another matter */
+    int widest = class_width[proof->barred > 0 ? proof->barred - 1 : WANE__AHEAD_CLASSES];
+    return least(most, widest - 1 - others);
+}
+
+/* A block for a rehearsal is as wide as its class may be: what stands behind the draft does not matter. */
+static int widen(struct wane__ahead *ahead, int room, int cells) {
+    int width = least(class_width[ahead->class], room + 1);
+    width = least(width, (256 << ahead->region) - cells + 1);
+    width = least(width, ahead->drafts->rows->engine->facts.context - cells);
+    if (class_of(width) < ahead->class || width - 1 < ahead->count) return 0;
+    for (int i = ahead->count; i < width - 1; i++) ahead->token[i] = ahead->token[ahead->count - 1];
+    return width - 1;
+}
+
 int wane__ahead_plan(struct wane__ahead *ahead, const struct wane__reply *reply, int others, int room,
                      int cells, bool *rehearse) {
     struct wane__drafts *drafts = ahead->drafts;
     *rehearse = false;
     if (drafts == NULL) return 0;
-    if (!wane__ahead_compares(ahead)) ahead->count = ahead->at = 0;
     struct wane__drafter *drafter = &ahead->drafter;
     const wane_tokens *context = &reply->context;
     /* Also where no block can follow: what is drawn judges what was proposed. */
     int count =
         wane__drafter_propose(drafter, context->id + context->count, (int)context->count, WANE__DRAFT_MOST);
-    int left = reply->limit - reply->reply_count - 1, most = drafts->most;
-    if (most > count) most = count;
-    if (most > left) most = left;
-    if (most > room) most = room;
-    if (most > WANE__BLOCK_MOST - 1 - others) most = WANE__BLOCK_MOST - 1 - others;
-    if (most < 1 || ahead->hold > 0 || wane__ahead_compares(ahead) || !head_allows(drafts->rows)) return 0;
-    if (drafts->mode == WANE_DRAFT_AUTO)
+    if (wane__ahead_compares(ahead)) return 0;
+    ahead->count = ahead->at = 0;
+    int most = count > 0 ? allowed(ahead, reply, count, others, room, cells) : 0;
+    if (most > 0 && drafts->mode == WANE_DRAFT_AUTO)
         most = wane__draft_pace_choose(&drafts->pace, others, most, drafter->draft.chance);
-    int region = region_of(cells + most);
-    if (most < 1 || drafts->region[region] == WANE__REGION_OTHER) return 0;
-    bool due = drafts->rows->shadow_below > 0 && wane__mix64(++drafts->calls) <= drafts->rows->shadow_below;
-    *rehearse = due || drafts->region[region] == WANE__REGION_OPEN;
-    ahead->region = region;
+    if (most < 1) return 0;
     ahead->source = drafter->draft.source;
+    ahead->class = class_of(others + 1 + most);
     ahead->count = most;
     memcpy(ahead->token, drafter->draft.token, (size_t)most * sizeof *ahead->token);
-    return most;
+    bool due = drafts->rows->shadow_below > 0 && wane__mix64(++drafts->calls) <= drafts->rows->shadow_below;
+    *rehearse = due || ahead->class > drafts->proof[ahead->company][ahead->region].proven;
+    if (!*rehearse) return most;
+    int wide = widen(ahead, room, cells);
+    if (wide == 0) ahead->count = 0;
+    *rehearse = wide > 0;
+    return wide;
+}
+
+bool wane__ahead_stands(const struct wane__ahead *ahead) {
+    if (ahead->drafts == NULL || ahead->count == 0) return true;
+    int seen = attended(ahead->drafts);
+    return seen == 0 || region_of(seen) == ahead->region;
 }
 
 /* ----------------------------------------------------------------- rehearsals */
@@ -185,6 +236,7 @@ int wane__ahead_rehearse(struct wane__ahead *ahead, const struct wane__item *ite
     drafts->state.rehearsals += status == WANE_OK;
     drafts->state.failures += status != WANE_OK && status != WANE_ECANCELLED;
     pthread_mutex_unlock(&drafts->lock);
+    ahead->attended = attended(drafts);
     if (status == WANE_OK)
         ahead->prints = count;
     else
@@ -196,38 +248,38 @@ int wane__ahead_rehearse(struct wane__ahead *ahead, const struct wane__item *ite
 /* What a rehearsal showed. */
 static void conclude(struct wane__ahead *ahead) {
     struct wane__drafts *drafts = ahead->drafts;
-    int region = ahead->region;
+    struct wane__proof *proof = &drafts->proof[ahead->company][ahead->region];
     ahead->prints = ahead->print_at = ahead->count = ahead->at = 0;
     if (!ahead->differs) {
-        if (drafts->region[region] == WANE__REGION_OPEN && drafts->compared[region] >= WANE__AHEAD_PROOF)
-            drafts->region[region] = WANE__REGION_EQUAL;
+        bool proven = proof->compared[ahead->class - 1] >= WANE__AHEAD_PROOF;
+        if (proven && ahead->class > proof->proven) proof->proven = ahead->class;
         return;
     }
     pthread_mutex_lock(&drafts->lock);
     drafts->state.differing++;
     pthread_mutex_unlock(&drafts->lock);
-    if (drafts->region[region] == WANE__REGION_OTHER) return;
-    enum wane__region was = drafts->region[region];
-    drafts->region[region] = WANE__REGION_OTHER;
+    bool was = ahead->class <= proof->proven;
+    proof->barred = ahead->class;
+    proof->proven = least(proof->proven, ahead->class - 1);
     wane__log(
-        drafts->rows->engine->log, was == WANE__REGION_EQUAL ? WANE_LOG_ERROR : WANE_LOG_INFO,
-        "draft: off from %d to %d tokens of context: the engine's floats for several tokens at once are not "
-        "those for one; see docs/draft.md",
-        region == 0 ? 0 : 256 << (region - 1), 256 << region);
+        drafts->rows->engine->log, was ? WANE_LOG_ERROR : WANE_LOG_INFO,
+        "draft: at most %d tokens at once from %d to %d tokens of context%s: for more, the engine's floats "
+        "are not those of single tokens; see docs/draft.md",
+        class_width[ahead->class - 1], ahead->region == 0 ? 0 : 128 << ahead->region, 256 << ahead->region,
+        ahead->company ? " beside others" : "");
 }
 
 /* A single row against the same one of the block; `token` is what it gave. */
 static void compare(struct wane__ahead *ahead, int row, int32_t token) {
-    bool same = wane__rows_print(ahead->drafts->rows, row) == ahead->print[ahead->print_at];
-    if (same)
-        ahead->drafts->compared[ahead->region]++;
-    else
-        ahead->differs = true;
+    struct wane__drafts *drafts = ahead->drafts;
+    struct wane__proof *proof = &drafts->proof[ahead->company][ahead->region];
+    bool alike = (drafts->rows->items > 1) == (ahead->company > 0) && attended(drafts) == ahead->attended;
+    bool same = alike && wane__rows_print(drafts->rows, row) == ahead->print[ahead->print_at];
+    ahead->differs = alike && !same;
+    if (same) proof->compared[ahead->class - 1]++;
     bool goes_on = same && ahead->print_at < ahead->count && ahead->token[ahead->print_at] == token;
     ahead->print_at++;
-    struct wane__drafts *drafts = ahead->drafts;
-    bool proven = drafts->region[ahead->region] == WANE__REGION_OPEN &&
-                  drafts->compared[ahead->region] >= WANE__AHEAD_PROOF;
+    bool proven = ahead->class > proof->proven && proof->compared[ahead->class - 1] >= WANE__AHEAD_PROOF;
     if (!goes_on || proven || !wane__ahead_compares(ahead)) conclude(ahead);
 }
 
@@ -268,7 +320,7 @@ void wane__ahead_drop(struct wane__ahead *ahead, bool failed) {
         pthread_mutex_lock(&ahead->drafts->lock);
         ahead->drafts->state.failures++;
         pthread_mutex_unlock(&ahead->drafts->lock);
-    } else if (ahead->count > 0) {
+    } else if (ahead->count > 0 && wane__ahead_stands(ahead)) {
         count_block(ahead);
     }
     ahead->count = ahead->at = 0;

@@ -7,10 +7,12 @@
  *                                       engine forgets them, and x is the next token, as it would have been without a draft
  *
  * Every row is drawn by the same call with the same random number as without drafts, so the tokens are the same if the rows'
- * floats are. That is the engine's affair: kernels for several rows may add in another order. So no block counts before it
- * was rehearsed: in each region of context lengths, the first blocks are decoded twice, once as a block and once token by
- * token, and the rows are compared bit for bit; the single ones are the ones that are used. Where they differ, there are no drafts in that region.
- * A share of later blocks is rehearsed as well (the shadow check).
+ * floats are. That is the engine's affair: it chooses kernels by the number of rows, by the cells that attention looks at, and
+ * others may add in another order. So no block counts before its like was rehearsed: decoded once as a block of the largest width of
+ * its class, and once token by token; rows are compared bit for bit, and the single ones are the ones that are used. Where they
+ * differ, blocks stay narrower, or there are none. A share of later blocks is rehearsed as well (the shadow check).
+ *
+ *     proof      of a class of widths (up to 4 rows, 16, 48), in a region of cells (up to 256, 512, 1,024, …), alone or in company
  */
 #ifndef WANE_AHEAD_H
 #define WANE_AHEAD_H
@@ -26,7 +28,14 @@
 /* After a block failed, so many tokens go without. */
 #define WANE__AHEAD_HOLD 32
 
-enum wane__region { WANE__REGION_OPEN = 0, WANE__REGION_EQUAL, WANE__REGION_OTHER };
+enum { WANE__AHEAD_CLASSES = 3 };
+
+/* What is known of blocks in one region. Classes count from 1; 0: none. */
+struct wane__proof {
+    int proven;                        /* the widest class whose rows were equal       */
+    int barred;                        /* the narrowest whose rows were not; 0: none   */
+    int compared[WANE__AHEAD_CLASSES]; /* rows that were equal                         */
+};
 
 /* A model's. The state may be read from any thread, everything else is the decoding thread's. */
 struct wane__drafts {
@@ -37,9 +46,8 @@ struct wane__drafts {
     struct wane__draft_pace pace;
     struct wane__draft_pool pool;
     const struct wane__draft_chain *chain; /* a table as a source; NULL: none. Set while nobody decodes. */
-    enum wane__region region[WANE__AHEAD_REGIONS];
-    int compared[WANE__AHEAD_REGIONS]; /* rows that were equal */
-    uint64_t calls;                    /* blocks, for the share that is rehearsed */
+    struct wane__proof proof[2][WANE__AHEAD_REGIONS]; /* alone; with other rows in the call */
+    uint64_t calls;                                   /* blocks, for the share that is rehearsed */
     pthread_mutex_t lock;
     wane_draft_state state;
 };
@@ -60,9 +68,10 @@ struct wane__ahead {
     int at;    /* of these, drawn */
     enum wane__draft_source source;
     int32_t token[WANE__DRAFT_MOST];
+    int region, class, company; /* of the block, or of the one that was rehearsed */
     /* A rehearsed block: what each of its rows was, and how many single ones were compared with it. */
     uint64_t print[WANE__BLOCK_MOST];
-    int prints, print_at, region;
+    int prints, print_at, attended;
     bool differs;
 };
 
@@ -75,14 +84,16 @@ void wane__ahead_free(struct wane__ahead *ahead);
 
 /*
  * How many tokens to draft for the next call, in which the reply's last token is the only one pending: 0 … room. They are
- * ahead->token. `others`: rows that are in the call anyway; `cells`: tokens that the engine holds. With *rehearse set, the block is
- * to be decoded by wane__ahead_rehearse first, forgotten, and then the call made without it.
+ * ahead->token. `others`: rows that are in the call anyway; `cells`: tokens that the engine holds, the pending one included. With
+ * *rehearse set, the block is to be decoded by wane__ahead_rehearse first, alone, forgotten, and then the call made without it.
  */
 int wane__ahead_plan(struct wane__ahead *ahead, const struct wane__reply *reply, int others, int room,
                      int cells, bool *rehearse);
 /* Decode a block to compare with; whatever comes of it, truncate the sequence afterwards. */
 int wane__ahead_rehearse(struct wane__ahead *ahead, const struct wane__item *items, int count,
                          wane_error *error);
+/* The block was decoded: was it of the kind that was planned? If not, nothing of it counts: forget it, and plan again. */
+bool wane__ahead_stands(const struct wane__ahead *ahead);
 /* Are rows of the next call compared? Then the engine must show them: set rows->keep. */
 static inline bool wane__ahead_compares(const struct wane__ahead *ahead) {
     return ahead->print_at < ahead->prints;

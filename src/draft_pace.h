@@ -12,10 +12,10 @@
 #ifndef WANE_DRAFT_PACE_H
 #define WANE_DRAFT_PACE_H
 
-#include <stdint.h>
+#include "wane.h"
 
 /* Rows in one call for which costs are kept; a block is never wider. */
-enum { WANE__BLOCK_MOST = 64 };
+enum { WANE__BLOCK_MOST = WANE_DRAFT_BLOCK_MOST };
 
 struct wane__draft_pace {
     double cost[WANE__BLOCK_MOST + 1]; /* seconds of a call with so many rows; 0: not known */

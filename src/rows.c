@@ -100,6 +100,7 @@ int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, i
     struct wane__engine *engine = rows->engine;
     settle_pace(rows);
     int whole = 0;
+    rows->items = count;
     rows->wanted = 0;
     for (int i = 0; i < count; i++) {
         rows->wanted += items[i].wanted;

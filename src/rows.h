@@ -43,6 +43,7 @@ struct wane__rows {
     bool timed;          /* the dense head is */
     double head_began;   /* then: when; 0: not yet */
     double spent;        /* seconds on its rows so far */
+    int items;           /* that it had */
     int wanted, taken;   /* its rows; of them, asked for */
     int scanned, behind; /* rows scanned … behind - 1 are in the head's scan */
     struct wane__candidate seen[WANE__CHECKED_MOST];

@@ -123,9 +123,11 @@ static int feed_block(wane_session *session, int drafted, bool rehearse, wane_er
         session->items[1 + i] = item_of(session, ahead->token[i], from + 1 + (size_t)i, true);
     int result = rehearse ? wane__ahead_rehearse(ahead, session->items, 1 + drafted, error)
                           : wane__rows_decode(&session->model->rows, session->items, 1 + drafted, error);
+    bool stands = rehearse || result != WANE_OK || wane__ahead_stands(ahead);
+    if (!stands) result = WANE_EENGINE;
     if (rehearse || result != WANE_OK) {
         session->in_engine.count = (size_t)engine->ops->truncate(engine, 0, (int)from);
-        if (!rehearse) wane__ahead_drop(ahead, result != WANE_ECANCELLED);
+        if (!rehearse) wane__ahead_drop(ahead, stands && result != WANE_ECANCELLED);
         return result;
     }
     for (int i = 0; i <= drafted; i++) session->in_engine.id[from + (size_t)i] = session->items[i].token;

@@ -18,6 +18,8 @@ enum { WANE_DRAFT_AUTO = 0, WANE_DRAFT_OFF = 1, WANE_DRAFT_ALWAYS = 2 };
 
 /* Where drafts come from: see wane_draft_source_name. */
 #define WANE_DRAFT_SOURCES 4
+/* Tokens in a block, the one before the draft included. */
+#define WANE_DRAFT_BLOCK_MOST 48
 
 /* A moment's picture of drafts on a model. Strings live as long as the model. Counters never fall. */
 typedef struct wane_draft_state {
@@ -29,6 +31,8 @@ typedef struct wane_draft_state {
     uint64_t rehearsals; /* blocks decoded once more, token by token, to compare every bit     */
     uint64_t differing;  /* of these, blocks whose floats were not those of single tokens      */
     uint64_t failures;   /* blocks that the engine could not decode: went on without           */
+    double block_ms[WANE_DRAFT_BLOCK_MOST +
+                    1]; /* what a call of so many rows takes, as measured so far; 0: not known */
     uint64_t pool_tokens, pool_evicted, pool_bytes; /* earlier replies: held, given up, memory */
 } wane_draft_state;
 

@@ -8,6 +8,7 @@
 #include "bench.h"
 #include "text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +179,18 @@ static json_t *sources_json(const struct bench_drafts *bench) {
     return all;
 }
 
+/* What calls of several rows took, by their rows. */
+static json_t *blocks_json(const struct bench_drafts *bench) {
+    json_t *all = json_object();
+    char rows[16];
+    for (int i = 1; i <= WANE_DRAFT_BLOCK_MOST; i++) {
+        if (!(bench->after.block_ms[i] > 0)) continue;
+        snprintf(rows, sizeof rows, "%d", i);
+        json_object_set_new(all, rows, json_ms(bench->after.block_ms[i]));
+    }
+    return all;
+}
+
 static void print_json(struct bench_drafts *bench) {
     const wane_model_facts *facts = wane_model_get_facts(bench->work.model);
     struct results r = results_of(bench);
@@ -201,6 +214,7 @@ static void print_json(struct bench_drafts *bench) {
     json_object_set_new(all, "rehearsals", json_integer((json_int_t)bench->after.rehearsals));
     json_object_set_new(all, "differing", json_integer((json_int_t)bench->after.differing));
     json_object_set_new(all, "sources", sources_json(bench));
+    json_object_set_new(all, "block_ms", blocks_json(bench));
     json_object_set_new(all, "by_prompt", prompts_json(bench));
     out_json(all, false);
 }

@@ -67,7 +67,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         DECODES, "weights in the order that wide kernels like; auto: where it pays for single tokens too"),
     [SET_DRAFT] = CHOICE("Engine", "draft", "WANE_DRAFT", "engine.draft", "auto always off", "auto",
         HEADED, "tokens ahead, from what was seen before; auto: the same tokens in less time; always: even in more"),
-    [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 63, "63",
+    [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 47, "47",
         HEADED, "tokens in one draft"),
 
     [SET_TEMPERATURE] = NUMBER("Sampling", "temperature", 0, "WANE_TEMPERATURE", "sampling.temperature", TYPE_REAL, 0, 100, "0.8",

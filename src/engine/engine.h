@@ -89,6 +89,11 @@ struct wane__engine_ops {
     /* Rows first … first + count - 1 of the head as floats, count × d. WANE_EUNSUPPORTED as above. */
     int (*head_rows)(struct wane__engine *engine, int first, int count, float *out);
     void (*set_hook)(struct wane__engine *engine, wane__hidden_fn hook, void *user);
+    /*
+     * Cells of the cache that the last decode's attention looked at, rounded up as the engine does: kernels are chosen by it.
+     * 0: not known. NULL where an engine has no such thing.
+     */
+    int (*attended)(struct wane__engine *engine);
 
     /*
      * Keep the first `keep` tokens of a sequence. Returns how many it kept: `keep`, or 0 when the engine

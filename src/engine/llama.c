@@ -325,6 +325,7 @@ static const struct wane__engine_ops llama_ops = {
     .rescore_seen = wane__llama_rescore_seen,
     .head_rows = wane__llama_head_rows,
     .set_hook = wane__llama_set_hook,
+    .attended = wane__llama_attended,
     .truncate = wane__llama_truncate,
     .copy = wane__llama_copy,
     .interrupt = wane__llama_interrupt,

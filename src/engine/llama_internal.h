@@ -79,6 +79,7 @@ struct wane__llama {
     struct wane__llama_row *rows;    /* `batch` of them */
     int row_count, rows_seen;        /* wanted; passed through the graph so far */
     float *hidden;                   /* batch × d */
+    int attended;                    /* cells, by the last graph */
     wane__hidden_fn hook;
     void *hook_user;
     bool hook_possible; /* `result_norm` is there, and is d floats a row */
@@ -138,6 +139,7 @@ int wane__llama_decode(struct wane__engine *engine, const struct wane__item *ite
                        wane_error *error);
 float *wane__llama_logits(struct wane__engine *engine, int row);
 const float *wane__llama_hidden(struct wane__engine *engine, int row);
+int wane__llama_attended(struct wane__engine *engine);
 void wane__llama_set_hook(struct wane__engine *engine, wane__hidden_fn hook, void *user);
 int wane__llama_truncate(struct wane__engine *engine, int seq, int keep);
 int wane__llama_copy(struct wane__engine *engine, int from, int to, int keep);

@@ -344,13 +344,19 @@ static void handle_failure(wane_scheduler *s, int code, const wane_error *error)
     }
 }
 
+static bool drafts_stand(const wane_scheduler *s) {
+    for (int i = 0; i < s->planned_count; i++)
+        if (s->planned[i]->drafted > 0 && !wane__ahead_stands(&s->planned[i]->ahead)) return false;
+    return true;
+}
+
 /* Whatever failed is tried once more without what was drafted: that was nobody's wish. */
-static bool give_up_drafts(wane_scheduler *s, bool interrupted) {
+static bool give_up_drafts(wane_scheduler *s, bool failed) {
     bool any = false;
     for (int i = 0; i < s->planned_count; i++) {
         struct wane__slot *slot = s->planned[i];
         any = any || slot->drafted > 0;
-        if (slot->drafted > 0 && !s->rehearsal) wane__ahead_drop(&slot->ahead, !interrupted);
+        if (slot->drafted > 0 && !s->rehearsal) wane__ahead_drop(&slot->ahead, failed);
     }
     return any;
 }
@@ -361,7 +367,9 @@ static bool decode(wane_scheduler *s, int count) {
     wane_error error = {0};
     int code = s->rehearsal ? wane__ahead_rehearse(&s->planned[0]->ahead, s->items, count, &error)
                             : wane__rows_decode(&s->model->rows, s->items, count, &error);
-    bool interrupted = withdraw(s), again = code != WANE_OK && give_up_drafts(s, interrupted);
+    bool interrupted = withdraw(s), failed = code != WANE_OK && !interrupted;
+    if (code == WANE_OK && !s->rehearsal && !drafts_stand(s)) code = WANE_EENGINE;
+    bool again = code != WANE_OK && give_up_drafts(s, failed);
     for (int i = 0; i < s->planned_count; i++) {
         struct wane__slot *slot = s->planned[i];
         if (code == WANE_OK && !s->rehearsal) {

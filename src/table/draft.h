@@ -20,8 +20,8 @@
 
 #include <stddef.h>
 
-/* Tokens in a draft; with the token before them one block of 64. */
-#define WANE__DRAFT_MOST 63
+/* Tokens in a draft; with the token before them one block of 48. Wider ones gain nothing more. */
+#define WANE__DRAFT_MOST 47
 
 enum wane__draft_source {
     WANE__DRAFT_TEXT,  /* prompt and reply so far        */

@@ -100,7 +100,7 @@ static void test_copies(void **unused) {
     }
     assert_int_equal(wane__drafter_propose(&d, text + count, count, WANE__DRAFT_MOST), WANE__DRAFT_MOST);
     for (int i = 0; i < WANE__DRAFT_MOST; i++) assert_int_equal(d.draft.token[i], 1030 + i);
-    assert_true(d.draft.chance[0] > 0.9f && d.draft.chance[60] > 0.9f);
+    assert_true(d.draft.chance[0] > 0.9f && d.draft.chance[40] > 0.9f);
     const int32_t beat[] = {1, 2, 3};
     wane__drafter_begin(&d, text, 10, NULL, NULL);
     count = 10;
@@ -270,22 +270,22 @@ static void test_length(void **unused) {
     struct wane__draft_pace pace = {0};
     float sure[WANE__DRAFT_MOST], never[WANE__DRAFT_MOST], half[WANE__DRAFT_MOST];
     for (int i = 0; i < WANE__DRAFT_MOST; i++) sure[i] = 0.999f, never[i] = 0.02f, half[i] = 0.5f;
-    assert_int_equal(wane__draft_pace_choose(&pace, 0, 63, sure), 0); /* nothing is known yet */
+    assert_int_equal(wane__draft_pace_choose(&pace, 0, WANE__DRAFT_MOST, sure), 0); /* nothing is known yet */
     for (int i = 0; i < 8; i++) wane__draft_pace_note(&pace, 1, machine(1));
     for (int i = 0; i < 20; i++) { /* as it runs, it learns what blocks cost */
-        int count = wane__draft_pace_choose(&pace, 0, 63, sure);
+        int count = wane__draft_pace_choose(&pace, 0, WANE__DRAFT_MOST, sure);
         assert_true(count >= 15);
         wane__draft_pace_note(&pace, count + 1, machine(count + 1));
     }
-    assert_int_equal(wane__draft_pace_choose(&pace, 0, 63, never), 0);
-    assert_in_range(wane__draft_pace_choose(&pace, 0, 63, half), 0, 3);
+    assert_int_equal(wane__draft_pace_choose(&pace, 0, WANE__DRAFT_MOST, never), 0);
+    assert_in_range(wane__draft_pace_choose(&pace, 0, WANE__DRAFT_MOST, half), 0, 3);
     assert_true(wane__draft_pace_choose(&pace, 0, 10, sure) <= 10);
-    assert_true(wane__draft_pace_choose(&pace, 40, 63, sure) <= WANE__BLOCK_MOST - 41);
+    assert_true(wane__draft_pace_choose(&pace, 40, WANE__DRAFT_MOST, sure) <= WANE__BLOCK_MOST - 41);
     /* Where several tokens cost as much as each alone, none is drafted. */
     struct wane__draft_pace dear = {0};
     for (int rows = 1; rows <= WANE__BLOCK_MOST; rows++)
         for (int i = 0; i < 8; i++) wane__draft_pace_note(&dear, rows, 1e-3 * 6 * rows);
-    assert_int_equal(wane__draft_pace_choose(&dear, 0, 63, half), 0);
+    assert_int_equal(wane__draft_pace_choose(&dear, 0, WANE__DRAFT_MOST, half), 0);
     wane__draft_pace_note(&dear, 0, 1);
     wane__draft_pace_note(&dear, 65, 1);
 }
