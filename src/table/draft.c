@@ -13,7 +13,10 @@
 /* A trial's weight falls by this with each later one of its kind: the last fifty count. */
 #define FADE 0.98f
 /* What is assumed at first counts as so many trials. */
-#define FIRST_WEIGHT 3.0f
+#define FIRST_WEIGHT 4.0f
+/* A reply is taken for one that copies little, until so many misses were expected that did not come. */
+#define FIRST_MISSES  1.6f
+#define MISSES_WEIGHT 1.0f
 
 enum {
     WORTH_OF = 12,  /* tokens by which proposals are compared  */
@@ -23,9 +26,9 @@ enum {
 
 const char *const wane__draft_source_names[WANE__DRAFT_SOURCES] = {"text", "way", "pool", "table"};
 
-/* By class: 0, 1, 2, 3, 4, 5 … 6, 7 … 10, 11 … 18, 19 … 40, longer. */
-static const float first_chance[WANE__MATCH_CLASSES] = {0.35f, 0.45f, 0.45f, 0.55f, 0.65f,
-                                                        0.72f, 0.82f, 0.9f,  0.95f, 0.98f};
+/* By class: 0, 1, 2, 3, 4, 5 … 6, 7 … 10, 11 … 18, 19 … 40, longer; marked, swapped. */
+static const float first_chance[WANE__CLASSES] = {0.2f,  0.45f, 0.5f,  0.62f, 0.8f, 0.8f,
+                                                  0.92f, 0.95f, 0.97f, 0.99f, 0.2f, 0.5f};
 
 int wane__match_class(int length) {
     static const int most[WANE__MATCH_CLASSES - 1] = {0, 1, 2, 3, 4, 6, 10, 18, 40};
@@ -54,44 +57,82 @@ void wane__drafter_begin(struct wane__drafter *d, const int32_t *tokens, size_t 
 
 /* -------------------------------------------------------------------- chances */
 
-static float chance_of(const struct wane__drafter *d, enum wane__draft_source source, int length) {
-    int class = wane__match_class(length);
+static float chance_of(const struct wane__drafter *d, enum wane__draft_source source, int class) {
     float right = d->right[source][class] + FIRST_WEIGHT * first_chance[class];
-    return right / (d->tried[source][class] + FIRST_WEIGHT);
+    float chance = right / (d->tried[source][class] + FIRST_WEIGHT);
+    if (class >= WANE__MATCH_CLASSES) return chance;
+    float miss = (1 - chance) * (d->missed + FIRST_MISSES * MISSES_WEIGHT) / (d->expected + MISSES_WEIGHT);
+    return miss < 0.95f ? 1 - miss : 0.05f;
 }
 
-static void judge(struct wane__drafter *d, enum wane__draft_source source, int length, bool right) {
-    int class = source == WANE__DRAFT_TABLE ? 0 : wane__match_class(length); /* a table has no lengths */
+static void judge(struct wane__drafter *d, enum wane__draft_source source, int class, bool right) {
     float *tries = &d->tried[source][class], *rights = &d->right[source][class];
     *tries = *tries * FADE + 1;
     *rights = *rights * FADE + (right ? 1 : 0);
+    if (class < 3 || class >= WANE__MATCH_CLASSES) return; /* short matches say nothing of long ones */
+    d->missed = d->missed * FADE + (right ? 0 : 1);
+    d->expected = d->expected * FADE + 1 - first_chance[class];
 }
 
-/* Where the copy is, or would be. */
+static bool is_copy(const struct wane__draft *draft) {
+    return draft->source == WANE__DRAFT_TEXT || draft->source == WANE__DRAFT_WAY;
+}
+
+/* Where the copy is, or would be. A place where a break was to be expected is no surprise. */
 static void follow(struct wane__drafter *d, bool stood, bool right) {
     const struct wane__draft *draft = &d->draft;
-    bool copied = stood && (draft->source == WANE__DRAFT_TEXT || draft->source == WANE__DRAFT_WAY);
-    if (copied && right) {
-        uint32_t next = draft->position + (uint32_t)d->at + 1;
-        d->run = d->since == 0 || draft->source == WANE__DRAFT_WAY ? d->run + 1 : 1;
+    bool surprise = !stood || draft->class[d->at] < WANE__MATCH_CLASSES;
+    if (stood && right && is_copy(draft)) {
+        uint32_t position = draft->position + (uint32_t)d->at;
+        bool goes_on = position == d->way || draft->source == WANE__DRAFT_WAY;
+        d->copied = goes_on ? d->copied + 1 : draft->length + d->at + 1;
+        d->run = goes_on ? d->run + 1 : d->copied;
         d->since = 0;
-        d->way = next <= d->text.count ? next : 0;
+        d->way = position < d->text.count ? position + 1 : 0;
         return;
     }
-    if (d->way == 0 || d->run < WAY_LEAST || d->since >= WAY_LONGEST) {
-        d->way = 0, d->run = 0, d->since = 0;
+    if (surprise) d->run = 0;
+    if (d->way == 0 || d->copied < WAY_LEAST || d->since >= WAY_LONGEST) {
+        d->way = 0, d->copied = 0, d->run = 0, d->since = 0;
         return;
     }
     d->way++;
     d->since++;
 }
 
+static void forget_swap(struct wane__drafter *d, int32_t from) {
+    for (int i = 0; i < WANE__DRAFT_SWAPS; i++)
+        if (d->swap[i].from == from) d->swap[i].to = from;
+}
+
+/* A token in another's place counts as swapped once the copy goes on right behind it. */
+static void note_swap(struct wane__drafter *d, int32_t token, bool broke) {
+    if (d->broke != 0 && wane__ngrams_at(&d->text, d->broke + 1) == token) {
+        int32_t from = wane__ngrams_at(&d->text, d->broke);
+        forget_swap(d, from);
+        d->swap[d->swaps % WANE__DRAFT_SWAPS].from = from;
+        d->swap[d->swaps++ % WANE__DRAFT_SWAPS].to = d->broke_to;
+    }
+    d->broke = 0;
+    if (!broke) return;
+    uint32_t position = d->draft.position + (uint32_t)d->at;
+    int32_t from = wane__ngrams_at(&d->text, position);
+    if (from < 0) return;
+    if (from == token)
+        forget_swap(d, from); /* not this time */
+    else
+        d->broke = position, d->broke_to = token;
+}
+
 bool wane__drafter_add(struct wane__drafter *d, int32_t token) {
     struct wane__draft *draft = &d->draft;
     bool stood = d->at < draft->count, right = stood && draft->token[d->at] == token;
-    if (stood) judge(d, draft->source, draft->length + d->at, right);
+    if (stood) judge(d, draft->source, draft->class[d->at], right);
+    bool broke = stood && !right && is_copy(draft) && draft->length + d->at >= WAY_LEAST;
+    note_swap(d, token, stood && !right && is_copy(draft));
     follow(d, stood, right);
     wane__ngrams_add(&d->text, token);
+    if (broke) wane__ngrams_mark(&d->text, d->text.count);
     if (right)
         d->at++;
     else
@@ -101,8 +142,19 @@ bool wane__drafter_add(struct wane__drafter *d, int32_t token) {
 
 /* ------------------------------------------------------------------ proposals */
 
+/* The token that comes in this one's place, and its class. */
+static int swap(const struct wane__drafter *d, int32_t *token, int class) {
+    for (int i = 0; i < WANE__DRAFT_SWAPS; i++) {
+        if (d->swap[i].from != *token || d->swap[i].to == *token) continue;
+        *token = d->swap[i].to;
+        return WANE__CLASS_SWAPPED;
+    }
+    return class;
+}
+
 /* Tokens from a place on; in the running text a copy may run into what it writes itself. */
-static void take(struct wane__draft *draft, const struct wane__ngrams *from, int most) {
+static void take(const struct wane__drafter *d, struct wane__draft *draft, const struct wane__ngrams *from,
+                 int most) {
     draft->count = 0;
     for (int i = 0; i < most; i++) {
         uint32_t position = draft->position + (uint32_t)i;
@@ -110,6 +162,10 @@ static void take(struct wane__draft *draft, const struct wane__ngrams *from, int
                             ? wane__ngrams_at(from, position)
                             : draft->token[position - from->count - 1];
         if (token < 0) break;
+        int class = wane__match_class(draft->length + i);
+        if (wane__ngrams_marked(from, position)) class = WANE__CLASS_MARKED;
+        if (is_copy(draft)) class = swap(d, &token, class);
+        draft->class[draft->count] = (uint8_t) class;
         draft->token[draft->count++] = token;
     }
 }
@@ -121,7 +177,7 @@ static float worth_of(const struct wane__draft *draft) {
 }
 
 static void weigh(const struct wane__drafter *d, struct wane__draft *draft) {
-    for (int i = 0; i < draft->count; i++) draft->chance[i] = chance_of(d, draft->source, draft->length + i);
+    for (int i = 0; i < draft->count; i++) draft->chance[i] = chance_of(d, draft->source, draft->class[i]);
 }
 
 /* The better of the two stands. */
@@ -133,7 +189,7 @@ static void offer_match(struct wane__drafter *d, enum wane__draft_source source,
                         int most) {
     const struct wane__ngrams *from = source == WANE__DRAFT_POOL ? d->pool : &d->text;
     struct wane__draft draft = {.source = source, .length = match.length, .position = match.position};
-    take(&draft, from, most);
+    take(d, &draft, from, most);
     weigh(d, &draft);
     offer(d, &draft);
 }
@@ -141,8 +197,8 @@ static void offer_match(struct wane__drafter *d, enum wane__draft_source source,
 /* Where a broken copy goes on: at the nearest place that fits the last token, else right where it is. */
 static void offer_way(struct wane__drafter *d, const int32_t *end, int have, int most) {
     static const int shifts[] = {0, 1, -1, 2, -2, 3, -3, 4, -4, 5, 6, 7, 8};
-    if (d->since == 0 || d->way == 0) return;
-    struct wane__match match = {d->way, 0};
+    if (d->way == 0) return;
+    struct wane__match match = {d->way, d->since == 0 ? d->run : 0};
     for (size_t i = 0; i < sizeof shifts / sizeof *shifts && match.length == 0; i++) {
         uint32_t position = d->way + (uint32_t)shifts[i];
         if (position < 2 || position > d->text.count) continue;
@@ -161,7 +217,10 @@ static void offer_chain(struct wane__drafter *d, const int32_t *end, int have, i
     /* What the table says counts as what is assumed at first; what was seen since is in class 0. */
     float tried = d->tried[WANE__DRAFT_TABLE][0], right = d->right[WANE__DRAFT_TABLE][0];
     chance = (right + 4 * FIRST_WEIGHT * chance) / (tried + 4 * FIRST_WEIGHT);
-    for (int i = 0; i < draft.count; i++) draft.chance[i] = chance;
+    for (int i = 0; i < draft.count; i++) {
+        draft.chance[i] = chance;
+        draft.class[i] = 0; /* a table has no lengths */
+    }
     offer(d, &draft);
 }
 

@@ -8,10 +8,13 @@
  *     table ───► chain ─────────┘
  *
  * The copy's way: who copies a list and changes a name is back in the list after it, so that a long copy that broke is
- * looked for where it would go on, before any two tokens match again.
+ * looked for where it would go on, before any two tokens match again. And who puts one token in another's place once will do
+ * it again: what was swapped is swapped in later copies, too. Where a copy broke once, it is likely to break when it is
+ * copied in turn: such places are marked, and have chances of their own.
  *
- * Chances are learned while the reply runs, by source and by the length of the match: each token that is drawn judges the
- * proposal that stood, whether it was verified or not. So a text that repeats nothing costs nothing to try again on.
+ * Chances are learned while the reply runs, by source and by the length of the match, and all of them together by how often
+ * proposals are wrong in this reply: each token that is drawn judges the proposal that stood, whether it was verified or not. So
+ * a text that repeats nothing costs nothing to try again on.
  */
 #ifndef WANE_TABLE_DRAFT_H
 #define WANE_TABLE_DRAFT_H
@@ -32,8 +35,15 @@ enum wane__draft_source {
 };
 extern const char *const wane__draft_source_names[WANE__DRAFT_SOURCES];
 
+#define WANE__DRAFT_SWAPS 8
+
 /* How long a match is, in classes of like chances. */
-enum { WANE__MATCH_CLASSES = 10 };
+enum {
+    WANE__MATCH_CLASSES = 10,
+    WANE__CLASS_MARKED = WANE__MATCH_CLASSES,
+    WANE__CLASS_SWAPPED,
+    WANE__CLASSES
+};
 int wane__match_class(int length);
 
 /*
@@ -52,6 +62,7 @@ struct wane__draft {
     int length;        /* of the match */
     uint32_t position; /* of the first token, in the text */
     int32_t token[WANE__DRAFT_MOST];
+    uint8_t class[WANE__DRAFT_MOST];
     float chance[WANE__DRAFT_MOST]; /* that this one is drawn, given that all before it were */
 };
 
@@ -60,11 +71,18 @@ struct wane__drafter {
     struct wane__ngrams text;
     const struct wane__ngrams *pool;       /* NULL: none */
     const struct wane__draft_chain *chain; /* NULL: none */
-    float tried[WANE__DRAFT_SOURCES][WANE__MATCH_CLASSES], right[WANE__DRAFT_SOURCES][WANE__MATCH_CLASSES];
+    float tried[WANE__DRAFT_SOURCES][WANE__CLASSES], right[WANE__DRAFT_SOURCES][WANE__CLASSES];
+    float missed, expected;   /* misses so far, and what the classes alone let expect */
     struct wane__draft draft; /* what stands */
     int at;                   /* tokens of it that were drawn since */
-    uint32_t way;             /* where a broken copy would go on; 0: none */
-    int run, since;           /* tokens copied before it broke; drawn since */
+    uint32_t way;             /* where the copy goes on; 0: there is none           */
+    int copied, run, since;   /* tokens copied; without a surprise; drawn since it broke */
+    struct {
+        int32_t from, to;
+    } swap[WANE__DRAFT_SWAPS]; /* one token in another's place; from = to: none */
+    int swaps;                 /* so far: the oldest is overwritten             */
+    uint32_t broke;            /* where the copy broke with the last token; 0: it did not */
+    int32_t broke_to;          /* the token that came instead                   */
 };
 
 /* Takes the memory for texts of up to `tokens`. False without memory. */

@@ -20,12 +20,13 @@ bool wane__ngrams_init(struct wane__ngrams *g, uint32_t tokens) {
     while (g->capacity < tokens) g->capacity *= 2;
     g->heads = g->capacity < 128 ? 64 : g->capacity / 2;
     size_t ring = g->capacity, heads = g->heads;
-    g->block = wane__alloc_zero(3 * ring + 2 * heads, sizeof(uint32_t));
+    g->block = wane__alloc_zero(3 * ring + 2 * heads + ring / sizeof(uint32_t), sizeof(uint32_t));
     if (g->block == NULL) return false;
     uint32_t *at = g->block;
     g->top[0] = at, g->top[1] = at + heads;
     g->before[0] = at + 2 * heads, g->before[1] = at + 2 * heads + ring;
     g->token = (int32_t *)(at + 2 * heads + 2 * ring);
+    g->mark = (uint8_t *)(at + 2 * heads + 3 * ring);
     return true;
 }
 
@@ -65,6 +66,7 @@ void wane__ngrams_add(struct wane__ngrams *g, int32_t token) {
     g->count++;
     if (g->count >= g->capacity) g->evicted++;
     g->token[g->count & (g->capacity - 1)] = token;
+    g->mark[g->count & (g->capacity - 1)] = 0;
     int32_t last[LONG];
     int have = last_tokens(g, last);
     uint32_t next = g->count + 1; /* where what follows will stand */
@@ -76,6 +78,14 @@ void wane__ngrams_add(struct wane__ngrams *g, int32_t token) {
         *link = *top;
         *top = next;
     }
+}
+
+void wane__ngrams_mark(struct wane__ngrams *g, uint32_t position) {
+    if (wane__ngrams_at(g, position) >= 0) g->mark[position & (g->capacity - 1)] = 1;
+}
+
+bool wane__ngrams_marked(const struct wane__ngrams *g, uint32_t position) {
+    return wane__ngrams_at(g, position) >= 0 && g->mark[position & (g->capacity - 1)] != 0;
 }
 
 int wane__ngrams_common(const struct wane__ngrams *g, uint32_t position, const int32_t *end, int have) {

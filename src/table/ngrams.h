@@ -21,6 +21,7 @@
 
 struct wane__ngrams {
     int32_t *token;               /* ring of `capacity`, a power of two */
+    uint8_t *mark;                /* the same, for whoever wants to mark tokens */
     uint32_t *before[2], *top[2]; /* chains of pairs and of fours: positions, 0: none */
     uint32_t capacity, heads;     /* heads: a power of two                            */
     uint32_t count;               /* tokens so far; the next one's position, from 1   */
@@ -44,6 +45,9 @@ void wane__ngrams_add(struct wane__ngrams *ngrams, int32_t token);
 struct wane__match wane__ngrams_find(const struct wane__ngrams *ngrams, const int32_t *end, int have);
 /* How many of the tokens before `position` are those that end at `end`. */
 int wane__ngrams_common(const struct wane__ngrams *ngrams, uint32_t position, const int32_t *end, int have);
+/* Mark a token; is it marked? */
+void wane__ngrams_mark(struct wane__ngrams *ngrams, uint32_t position);
+bool wane__ngrams_marked(const struct wane__ngrams *ngrams, uint32_t position);
 /* The token at a position; WANE__NGRAMS_BORDER when it is not there. */
 static inline int32_t wane__ngrams_at(const struct wane__ngrams *ngrams, uint32_t position) {
     bool there = position - 1 < ngrams->count && ngrams->count - position < ngrams->capacity;

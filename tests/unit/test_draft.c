@@ -164,7 +164,7 @@ static void test_learns_by_itself(void **unused) {
     wane__drafter_begin(&d, text, 3, NULL, NULL); /* the next reply knows nothing of it */
     assert_int_equal(d.text.count, 3);
     for (int s = 0; s < WANE__DRAFT_SOURCES; s++)
-        for (int c = 0; c < WANE__MATCH_CLASSES; c++) assert_true(d.tried[s][c] == 0);
+        for (int c = 0; c < WANE__CLASSES; c++) assert_true(d.tried[s][c] == 0);
     wane__drafter_free(&d);
 }
 
