@@ -13,6 +13,8 @@
 #include <string.h>
 
 enum { MODES = 3, BASE = 0, PLAIN = 1, WANE = 2 };
+/* Where --tokens is not given: a copy of fewer is mostly its beginning. */
+enum { TOKENS = 128 };
 
 struct one_prompt {
     double ms[MODES]; /* over the rounds together */
@@ -317,6 +319,7 @@ int bench_draft(const struct settings *settings) {
                                  .rounds = setting_int(settings, SET_ROUNDS),
                                  .seed = 20260202,
                                  .work = {.steps = setting_int(settings, SET_TOKENS)}};
+    if (settings->value[SET_TOKENS].source == FROM_DEFAULT) bench.work.steps = TOKENS;
     const char *name = setting_text(settings, SET_PROMPTS), **kinds = NULL;
     char **texts;
     int count;
