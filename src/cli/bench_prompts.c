@@ -40,31 +40,32 @@ const struct bench_prompt bench_prompts[] = {
 };
 const int bench_prompt_count = (int)(sizeof bench_prompts / sizeof *bench_prompts);
 
+/* Short enough that prompt and reply stay within 256 tokens, where blocks are exact with every setting. */
 const struct bench_prompt bench_copies[] = {
-    {"list", "Here is a packing list:\n"
-             "- rain jacket (blue), 1\n- wool socks (grey), 4 pairs\n- water bottle (steel), 2\n- head torch "
-             "with spare "
-             "batteries, 1\n- first aid kit (small), 1\n- map of the northern valley, 1\n- sunscreen (factor "
-             "30), 1\n- notebook "
-             "and two pencils, 1\n"
-             "Copy the list exactly, line by line."},
+    {"list", "Here is a packing list:\n- rain jacket (blue), 1\n- wool socks (grey), 4 pairs\n- water bottle "
+             "(steel), 2\n- head torch "
+             "with spare batteries, 1\n- first aid kit (small), 1\n- map of the northern valley, 1\n- "
+             "notebook and two pencils, 1\n"
+             "Write the list again, exactly as it is."},
     {"json", "Copy these records, without any change, as one JSON array:\n"
              "[{\"id\": 1041, \"name\": \"Amara Okafor\", \"city\": \"Lagos\", \"paid\": true},\n"
              " {\"id\": 1042, \"name\": \"Jonas Weber\", \"city\": \"Bremen\", \"paid\": false},\n"
              " {\"id\": 1043, \"name\": \"Mei Tanaka\", \"city\": \"Kobe\", \"paid\": true}]"},
-    {"letter", "Write this letter out three times: first to Anna, then to Boris, then to Clara. Change "
-               "nothing but the name.\n\n"
-               "Dear Anna,\nyour order has left our warehouse this morning and will be with you within three "
-               "working days. If "
-               "nobody is at home, the driver leaves it with a neighbour.\nKind regards, the shop"},
-    {"code", "Rename the variable total to amount in this function and print the whole function again, "
-             "nothing else:\n\n"
-             "def invoice(lines, rate):\n"
-             "    total = 0\n"
-             "    for line in lines:\n"
-             "        total += line.price * line.count\n"
-             "    total += total * rate\n"
-             "    return round(total, 2)\n"},
+    {"table", "Write this table again with a comma between the columns:\n\nid; name; city; paid\n1041; Amara "
+              "Okafor; Lagos; yes\n"
+              "1042; Jonas Weber; Bremen; no\n1043; Mei Tanaka; Kobe; yes\n1044; Ana Costa; Porto; no\n1045; "
+              "Leo Martin; Lyon; yes"},
+    {"letter", "Repeat these letters, to Clara instead of Anna and to David instead of Boris:\n\n"
+               "Dear Anna,\nyour parcel 4711 has left our warehouse today and will be with you on Monday. "
+               "Thank you for your order.\n"
+               "Kind regards, the shop\n\n"
+               "Dear Boris,\nyour parcel 4712 has left our warehouse today and will be with you on Tuesday. "
+               "Thank you for your order.\n"
+               "Kind regards, the shop\n"},
+    {"code", "Print this function again with the name invoice changed to make_invoice:\n\n```python\n"
+             "def invoice(lines, rate, currency):\n    total = 0\n    for line in lines:\n"
+             "        total += line.price * line.count\n    total += total * rate\n"
+             "    return format_money(round(total, 2), currency)\n```"},
 };
 const int bench_copy_count = (int)(sizeof bench_copies / sizeof *bench_copies);
 

@@ -16,7 +16,7 @@
 #define FIRST_WEIGHT 4.0f
 /* A reply is taken for one that copies little, until so many misses were expected that did not come. */
 #define FIRST_MISSES  1.6f
-#define MISSES_WEIGHT 1.0f
+#define MISSES_WEIGHT 1.6f
 
 enum {
     WORTH_OF = 12,  /* tokens by which proposals are compared  */

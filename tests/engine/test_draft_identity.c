@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROMPTS = 4, TOKENS = 96, ROWS = 4, LONG = 5 };
+enum { PROMPTS = 4, TOKENS = 64, ROWS = 4, LONG = 5 };
 
 static const char *const prompts[PROMPTS] = {
     "Write this list again:\n- apples, 3\n- pears, 4\n- plums, 5\n- figs, 6\n- apples, 7\n- pears, 8\n",
