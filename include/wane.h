@@ -104,6 +104,7 @@ typedef struct wane_model_options {
     const char *kv_type_v;
     int flash_attention;     /* -1 (default): the engine decides; 0 off; 1 on                        */
     bool no_mmap;            /* read the weights instead of mapping them                             */
+    int repack;              /* -1 (default), 0, 1: interleave weights for wide kernels; docs/draft.md */
     bool mlock;              /* keep the weights in memory                                           */
     bool vocab_only;         /* load the tokenizer only: tokenise, render, no decoding               */
     int head;                /* WANE_HEAD_…; default WANE_HEAD_CERTIFIED                             */
@@ -115,6 +116,8 @@ typedef struct wane_model_options {
     bool head_always;        /* certified even where the dense head is the faster one                */
     const char *head_kernel; /* "plain", "avx2", "avx512-vnni", "neon"; NULL or "auto": the best   */
     double shadow;           /* share of tokens that are also computed densely; 0..1, default 0.001  */
+    int draft;               /* WANE_DRAFT_…; default WANE_DRAFT_AUTO                                */
+    int draft_most;          /* tokens in a draft, 1..47; default 47                                 */
     wane_log_fn log;         /* NULL: silent                                                         */
     void *log_user;
     wane_progress_fn progress; /* NULL: none                                                         */
@@ -302,6 +305,7 @@ typedef struct wane_generation {
     bool ignore_end;          /* go on past the model's end-of-turn tokens                         */
     const char *tenant;       /* prefix reuse never crosses tenants; NULL: ""                      */
     uint32_t deadline_ms;     /* from submission to the last token; 0: none                        */
+    bool no_draft;            /* verify nothing ahead: the same tokens, one by one                 */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);
@@ -342,6 +346,7 @@ typedef struct wane_event {
     int prompt_tokens;                    /* START and END                                          */
     int reused_tokens;                    /* of these, kept from an earlier request                 */
     int reply_tokens;                     /* decoded so far; the token that ended the turn included */
+    bool drafted;                         /* TEXT: the token was drafted, and accepted              */
     double queue_ms, prompt_ms, reply_ms; /* END: waiting; until the first token; from there   */
 } wane_event;
 
@@ -557,6 +562,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #ifdef __cplusplus
 }
 #endif
+#include "wane/draft.h"
 #include "wane/table.h"
 #include "wane/trace.h"
 

@@ -20,6 +20,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
                      const wane_generation *generation, wane_error *error) {
     struct wane__engine *engine = rows->engine;
     *reply = (struct wane__reply){.engine = engine, .rows = rows, .ignore_end = generation->ignore_end};
+    reply->no_draft = generation->no_draft;
     reply->whole = generation->sampling.top_logprobs >= 0;
     int room = engine->facts.context;
     if (count == 0) return wane__fail(error, WANE_EINVAL, "The prompt is empty: give at least one token.");

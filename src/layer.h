@@ -34,6 +34,7 @@ struct wane__step {
     enum wane__slmt_source slmt_source;
     int32_t slmt_first; /* the first stored token, where there is one */
     bool is_end;        /* the token ends the turn                   */
+    bool drafted;       /* it was proposed ahead, and drawn          */
     wane_finish finish; /* NONE while the reply goes on              */
 };
 
@@ -49,7 +50,8 @@ struct wane__reply {
     int limit; /* max_tokens, or what the context leaves */
     bool limit_is_context;
     bool ignore_end;
-    bool whole; /* reads all logits of its rows: logprobs */
+    bool whole;    /* reads all logits of its rows: logprobs */
+    bool no_draft; /* the request does not want any */
     enum wane__mode mode;
     uint64_t tenant;                  /* whose: wane__context_tenant */
     struct wane__context_name before; /* of the context */

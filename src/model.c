@@ -21,12 +21,15 @@ void wane_model_options_init(wane_model_options *options) {
         .sequences = 1,
         .batch = 512,
         .gpu_layers = -1,
+        .repack = -1,
         .kv_type_k = "f16",
         .kv_type_v = "f16",
         .flash_attention = -1,
         .head = WANE_HEAD_CERTIFIED,
         .head_sigmas = 6,
         .shadow = 0.001,
+        .draft = WANE_DRAFT_AUTO,
+        .draft_most = WANE__DRAFT_MOST,
     };
 }
 
@@ -59,7 +62,9 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
     result = wane__llama_load(options, &made->log, &made->engine, error);
     if (result == WANE_OK) {
         wane__rows_init(&made->rows, made->engine);
+        wane__drafts_init(&made->drafts, &made->rows);
         result = wane__model_head_open(made, options, error);
+        if (result == WANE_OK) result = wane__drafts_open(&made->drafts, options, error);
     }
     if (result != WANE_OK) {
         wane_model_free(made);
@@ -79,6 +84,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
     engine->log = &(*model)->log;
     (*model)->engine = engine;
     wane__rows_init(&(*model)->rows, engine);
+    wane__drafts_init(&(*model)->drafts, &(*model)->rows);
     return WANE_OK;
 }
 
@@ -86,6 +92,7 @@ void wane_model_free(wane_model *model) {
     if (model == NULL) return;
     wane__model_table_free(model->rows.table);
     if (model->engine != NULL) {
+        wane__drafts_close(&model->drafts);
         wane__rows_close(&model->rows); /* the head reads the engine's weights */
         model->engine->ops->free(model->engine);
     }

@@ -2,6 +2,7 @@
 #ifndef WANE_MODEL_H
 #define WANE_MODEL_H
 
+#include "ahead.h"
 #include "core/log.h"
 #include "rows.h"
 
@@ -10,8 +11,9 @@
 struct wane_model {
     struct wane__engine *engine;
     struct wane__rows rows; /* what decodes on the engine, and the head */
-    char *sketch_path;      /* NULL: none */
-    char head_reason[500];  /* why it is dense */
+    struct wane__drafts drafts;
+    char *sketch_path;     /* NULL: none */
+    char head_reason[500]; /* why it is dense */
     struct wane__log log;
     atomic_bool taken; /* a session or a scheduler stands on it */
     char digest[33];

@@ -13,15 +13,20 @@ enum {
 #define SHARE 0.97
 
 void wane__pace_init(struct wane__pace *pace) {
-    *pace = (struct wane__pace){.length = FIRST_REST};
+    *pace = (struct wane__pace){0};
+    for (int i = 0; i < WANE__PACE_KINDS; i++) pace->turn[i].length = FIRST_REST;
 }
 
 void wane__pace_begin(struct wane__pace *pace) {
-    pace->rest = 0;
+    for (int i = 0; i < WANE__PACE_KINDS; i++) pace->turn[i].rest = 0;
 }
 
 static int width_of(int rows) {
     return rows < WANE__PACE_ROWS ? rows : WANE__PACE_ROWS;
+}
+
+static struct wane__pace_turn *turn_of(struct wane__pace *pace, int rows) {
+    return &pace->turn[rows == 1 ? 0 : rows <= 8 ? 1 : 2];
 }
 
 static double mean(double old, double value, double share) {
@@ -32,18 +37,19 @@ enum wane__pace_choice wane__pace_choose(struct wane__pace *pace, int rows) {
     if (pace->always || rows < 1) return WANE__PACE_CERTIFIED;
     int width = width_of(rows);
     if (pace->measured[width] < MEASUREMENTS) return WANE__PACE_MEASURE;
-    if (pace->rest > 0) {
-        if (--pace->rest == 0) pace->tried = 0;
+    struct wane__pace_turn *turn = turn_of(pace, rows);
+    if (turn->rest > 0) {
+        if (--turn->rest == 0) turn->tried = 0;
         return WANE__PACE_DENSE;
     }
     double dense = pace->head[width] / width + pace->dense_draw;
-    if (pace->tried < PATIENCE || pace->certified < SHARE * dense) {
-        if (pace->tried >= LONG) pace->length = FIRST_REST;
+    if (turn->tried < PATIENCE || turn->certified < SHARE * dense) {
+        if (turn->tried >= LONG) turn->length = FIRST_REST;
         return WANE__PACE_CERTIFIED;
     }
-    pace->rest = pace->length;
-    pace->length = pace->length < LONGEST_REST ? 2 * pace->length : LONGEST_REST;
-    pace->certified = 0;
+    turn->rest = turn->length;
+    turn->length = turn->length < LONGEST_REST ? 2 * turn->length : LONGEST_REST;
+    turn->certified = 0;
     return WANE__PACE_DENSE;
 }
 
@@ -63,6 +69,7 @@ void wane__pace_note_draws(struct wane__pace *pace, bool certified, int rows, do
         pace->dense_draw = mean(pace->dense_draw, seconds, 1.0 / 8);
         return;
     }
-    pace->certified = mean(pace->certified, seconds, 1.0 / 8);
-    if (pace->tried < LONG) pace->tried++;
+    struct wane__pace_turn *turn = turn_of(pace, rows);
+    turn->certified = mean(turn->certified, seconds, 1.0 / 8);
+    if (turn->tried < LONG) turn->tried++;
 }

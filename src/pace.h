@@ -19,15 +19,23 @@ enum wane__pace_choice {
     WANE__PACE_MEASURE, /* dense, because nobody knows yet what that costs */
 };
 
-/* Seconds a row, as running means; 0: not known. */
+/* One row, a few in one scan, or many: what pays for one kind says nothing of another. */
+enum { WANE__PACE_KINDS = 3 };
+
+struct wane__pace_turn {
+    double certified; /* seconds a row, as a running mean; 0: not known */
+    int tried;        /* decodes since the last turn to the certified head */
+    int rest;         /* decodes until the next one */
+    int length;
+};
+
+/* Seconds, as running means; 0: not known. */
 struct wane__pace {
     bool always;                      /* certified, whatever it costs */
     double head[WANE__PACE_ROWS + 1]; /* the dense head of a batch of so many rows, all of them together */
     int measured[WANE__PACE_ROWS + 1];
-    double dense_draw, certified;
-    int tried; /* decodes since the last turn to the certified head */
-    int rest;  /* decodes until the next one */
-    int length;
+    double dense_draw; /* a row */
+    struct wane__pace_turn turn[WANE__PACE_KINDS];
 };
 
 void wane__pace_init(struct wane__pace *pace);

@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 void wane__rows_init(struct wane__rows *rows, struct wane__engine *engine) {
     *rows = (struct wane__rows){.engine = engine, .mode = WANE_HEAD_DENSE, .scan_most = 1};
@@ -99,6 +100,7 @@ int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, i
     struct wane__engine *engine = rows->engine;
     settle_pace(rows);
     int whole = 0;
+    rows->items = count;
     rows->wanted = 0;
     for (int i = 0; i < count; i++) {
         rows->wanted += items[i].wanted;
@@ -108,7 +110,8 @@ int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, i
     rows->head_began = 0;
     choose_head(rows, whole);
     /* Without a hook the graph runs in one piece. */
-    bool hooked = rows->origin != WANE__ORIGIN_DENSE || rows->timed;
+    bool hooked = rows->origin != WANE__ORIGIN_DENSE || rows->timed || rows->keep;
+    rows->keep = false;
     engine->ops->set_hook(engine, hooked ? on_hidden : NULL, rows);
     int status = engine->ops->decode(engine, items, count, error);
     if (status == WANE_OK && rows->timed && rows->head_began > 0)
@@ -118,6 +121,45 @@ int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, i
 
 void wane__rows_spent(struct wane__rows *rows, double seconds) {
     rows->spent += seconds;
+}
+
+/* ------------------------------------------------------------------ rehearsals */
+
+/* Logits of several rows are those of one where the self-check saw it; else they have to be compared themselves. */
+static bool prints_logits(const struct wane__rows *rows) {
+    return !rows->engine->facts.rescoring_exact_batch;
+}
+
+static bool on_rehearsal(void *user, const float *hidden, int first, int count, int d) {
+    (void)hidden;
+    (void)first;
+    (void)count;
+    (void)d;
+    return prints_logits(user);
+}
+
+uint64_t wane__rows_print(struct wane__rows *rows, int row) {
+    const struct wane__engine *engine = rows->engine;
+    const float *hidden = engine->ops->hidden(rows->engine, row);
+    if (hidden != NULL && !prints_logits(rows))
+        return XXH3_64bits(hidden, (size_t)engine->facts.embedding_size * sizeof *hidden);
+    const float *logits = engine->ops->logits(rows->engine, row);
+    return logits == NULL ? 0 : XXH3_64bits(logits, (size_t)engine->facts.vocab_size * sizeof *logits);
+}
+
+int wane__rows_rehearse(struct wane__rows *rows, const struct wane__item *items, int count, uint64_t *prints,
+                        wane_error *error) {
+    struct wane__engine *engine = rows->engine;
+    settle_pace(rows);
+    engine->ops->set_hook(engine, on_rehearsal, rows);
+    int status = engine->ops->decode(engine, items, count, error);
+    int row = 0;
+    for (int i = 0; i < count && status == WANE_OK; i++) {
+        if (items[i].wanted) prints[row] = wane__rows_print(rows, row);
+        row += items[i].wanted;
+    }
+    rows->wanted = rows->scanned = rows->behind = rows->taken = 0;
+    return status;
 }
 
 /* --------------------------------------------------------------------- rows */

@@ -33,9 +33,10 @@ struct wane__rows {
     struct wane__head *head; /* NULL: there is none */
     int mode;                /* WANE_HEAD_…, as asked for */
     int scan_most;           /* rows in one scan */
-    bool off;                /* switched off after divergences */
-    uint64_t shadow_below;   /* a hash below it: check */
-    uint64_t calls;          /* decodes, for that hash */
+    bool keep; /* the next decode's hidden rows will be looked at by others; they set it for each one */
+    bool off;  /* switched off after divergences */
+    uint64_t shadow_below; /* a hash below it: check */
+    uint64_t calls;        /* decodes, for that hash */
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
 
@@ -45,6 +46,7 @@ struct wane__rows {
     bool timed;          /* the dense head is */
     double head_began;   /* then: when; 0: not yet */
     double spent;        /* seconds on its rows so far */
+    int items;           /* that it had */
     int wanted, taken;   /* its rows; of them, asked for */
     int scanned, behind; /* rows scanned … behind - 1 are in the head's scan */
     struct wane__candidate seen[WANE__CHECKED_MOST];
@@ -78,6 +80,14 @@ int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, i
  * ascending order. WANE_EENGINE when the row holds NaN.
  */
 int wane__rows_get(struct wane__rows *rows, int row, struct wane__row *out, wane_error *error);
+/*
+ * Decode items of which nothing counts but the rows' prints: `prints` has room for one a wanted item. The caller truncates the
+ * sequences afterwards. There is no head where hidden rows will do.
+ */
+int wane__rows_rehearse(struct wane__rows *rows, const struct wane__item *items, int count, uint64_t *prints,
+                        wane_error *error);
+/* A name for all bits that a row's logits come from; of the last decode, with `keep` set for it. */
+uint64_t wane__rows_print(struct wane__rows *rows, int row);
 /* So many seconds went into a row of the last decode, its source's work included: what wane__pace judges by. */
 void wane__rows_spent(struct wane__rows *rows, double seconds);
 /*

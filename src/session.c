@@ -6,6 +6,9 @@
  *
  *     context:  [ kept ......... | new prompt tokens | reply tokens ... last ]
  *     engine:   [ in_engine tokens .................................. ]   the last one is fed by `next`
+ *
+ * With a draft (ahead.h), what is fed has drafted tokens behind it, and several rows come of it: each `next` takes one, until
+ * one was not as drafted; the engine then forgets the rest.
  */
 #include "core/clock.h"
 #include "core/error.h"
@@ -24,7 +27,11 @@ struct wane_session {
     wane_tokens in_engine;    /* the tokens that the engine's sequence holds */
     atomic_bool interrupted;
     bool started, ended;
-    bool row_ready; /* the row of the context's last token is there */
+    int row, rows; /* the next row to take, of so many; the first is that of the context's last token */
+    int call_rows;
+    bool timed; /* this call is nothing but decoding: its time says what its rows cost */
+    double spent;
+    struct wane__ahead ahead;
     int reused;
     double started_at, first_at;
 };
@@ -56,6 +63,7 @@ void wane_session_free(wane_session *session) {
     engine->ops->truncate(engine, 0, 0);
     engine->ops->interrupt(engine, false);
     engine->ops->set_hook(engine, NULL, NULL);
+    wane__ahead_free(&session->ahead);
     wane__reply_free(&session->reply);
     wane_tokens_free(&session->in_engine);
     wane__free(session->items);
@@ -73,7 +81,21 @@ static void clear_interrupt(wane_session *session) {
     session->model->engine->ops->interrupt(session->model->engine, false);
 }
 
+/* Rows that are left are not taken: the engine forgets what was fed for them. */
+static void drop_rows(wane_session *session) {
+    int left = session->rows - session->row - 1;
+    if (left > 0) {
+        session->in_engine.count -= (size_t)left;
+        int keep = (int)session->in_engine.count;
+        session->in_engine.count =
+            (size_t)session->model->engine->ops->truncate(session->model->engine, 0, keep);
+    }
+    wane__ahead_drop(&session->ahead, false);
+    session->row = session->rows = 0;
+}
+
 static int interrupted(wane_session *session, wane_error *error) {
+    drop_rows(session);
     clear_interrupt(session);
     session->ended = true;
     return wane__fail(error, WANE_ECANCELLED, "The reply was interrupted.");
@@ -86,21 +108,65 @@ static void resync(wane_session *session) {
     session->in_engine.count = (size_t)kept;
 }
 
+static struct wane__item item_of(const wane_session *session, int32_t token, size_t pos, bool wanted) {
+    return (struct wane__item){
+        .token = token, .pos = (int32_t)pos, .seq = 0, .wanted = wanted, .whole = session->reply.whole};
+}
+
+/* The context's last token and drafted ones behind it. Whatever fails, the engine is as it was before. */
+static int feed_block(wane_session *session, int drafted, bool rehearse, wane_error *error) {
+    struct wane__engine *engine = session->model->engine;
+    struct wane__ahead *ahead = &session->ahead;
+    size_t from = session->in_engine.count;
+    session->items[0] = item_of(session, session->reply.context.id[from], from, true);
+    for (int i = 0; i < drafted; i++)
+        session->items[1 + i] = item_of(session, ahead->token[i], from + 1 + (size_t)i, true);
+    int result = rehearse ? wane__ahead_rehearse(ahead, session->items, 1 + drafted, error)
+                          : wane__rows_decode(&session->model->rows, session->items, 1 + drafted, error);
+    bool stands = rehearse || result != WANE_OK || wane__ahead_stands(ahead);
+    if (!stands) result = WANE_EENGINE;
+    if (rehearse || result != WANE_OK) {
+        session->in_engine.count = (size_t)engine->ops->truncate(engine, 0, (int)from);
+        if (!rehearse) wane__ahead_drop(ahead, stands && result != WANE_ECANCELLED);
+        return result;
+    }
+    for (int i = 0; i <= drafted; i++) session->in_engine.id[from + (size_t)i] = session->items[i].token;
+    session->in_engine.count = from + 1 + (size_t)drafted;
+    session->rows = 1 + drafted;
+    return WANE_OK;
+}
+
+/* Decode the last token with what is drafted behind it; rows 0 afterwards: nothing was, or it came to nothing. */
+static int feed_ahead(wane_session *session, wane_error *error) {
+    bool rehearse = false, last = session->in_engine.count + 1 == session->reply.context.count;
+    int cells = (int)session->in_engine.count + 1;
+    if (!last || session->reply.reply_count == 0) return WANE_OK;
+    int drafted = wane__ahead_plan(&session->ahead, &session->reply, 0, session->model->engine->batch - 1,
+                                   cells, &rehearse);
+    int result = drafted > 0 ? feed_block(session, drafted, rehearse, error) : WANE_OK;
+    if (result == WANE_ECANCELLED) return interrupted(session, error);
+    session->timed = !rehearse && result == WANE_OK && !wane__ahead_compares(&session->ahead);
+    wane__clear(error);
+    return WANE_OK;
+}
+
 /* Feed context tokens from in_engine.count up to the end; the last one's row is wanted. */
 static int feed(wane_session *session, wane_error *error) {
     struct wane__engine *engine = session->model->engine;
     const wane_tokens *context = &session->reply.context;
+    session->row = session->rows = 0;
+    session->timed = false;
+    int ahead = feed_ahead(session, error);
+    if (ahead != WANE_OK) return ahead;
     while (session->in_engine.count < context->count) {
         if (atomic_load(&session->interrupted)) return interrupted(session, error);
         size_t from = session->in_engine.count;
         size_t take = context->count - from;
         if (take > (size_t)engine->batch) take = (size_t)engine->batch;
         for (size_t i = 0; i < take; i++)
-            session->items[i] = (struct wane__item){.token = context->id[from + i],
-                                                    .pos = (int32_t)(from + i),
-                                                    .seq = 0,
-                                                    .wanted = from + i + 1 == context->count,
-                                                    .whole = session->reply.whole};
+            session->items[i] =
+                item_of(session, context->id[from + i], from + i, from + i + 1 == context->count);
+        session->model->rows.keep = wane__ahead_compares(&session->ahead);
         int result = wane__rows_decode(&session->model->rows, session->items, (int)take, error);
         if (result != WANE_OK) {
             resync(session);
@@ -109,8 +175,9 @@ static int feed(wane_session *session, wane_error *error) {
         }
         memcpy(session->in_engine.id + from, context->id + from, take * sizeof *context->id);
         session->in_engine.count += take;
+        session->rows = 1;
     }
-    session->row_ready = true;
+    session->call_rows = session->rows;
     return WANE_OK;
 }
 
@@ -126,7 +193,7 @@ int wane_session_start(wane_session *session, const int32_t *tokens, size_t coun
     wane__clear(error);
     session->started = false;
     session->ended = true;
-    session->row_ready = false;
+    drop_rows(session);
     session->started_at = wane__now();
     int result = wane_generation_check(generation, engine->facts.vocab_size, error);
     if (result == WANE_OK) result = wane__tokens_check(tokens, count, engine->facts.vocab_size, error);
@@ -134,8 +201,11 @@ int wane_session_start(wane_session *session, const int32_t *tokens, size_t coun
     struct wane__reply reply;
     result = wane__reply_init(&reply, &session->model->rows, tokens, count, generation, error);
     if (result != WANE_OK) return result;
+    wane__ahead_end(&session->ahead, session->reply.engine != NULL ? &session->reply : NULL);
     wane__reply_free(&session->reply);
     session->reply = reply;
+    wane__ahead_begin(&session->ahead, &session->model->drafts, &session->reply,
+                      generation->tenant != NULL ? generation->tenant : "");
     size_t room = (size_t)engine->facts.context + 1;
     if (room > session->in_engine.count &&
         !wane__tokens_reserve(&session->in_engine, room - session->in_engine.count))
@@ -149,6 +219,18 @@ int wane_session_start(wane_session *session, const int32_t *tokens, size_t coun
     result = feed(session, error);
     if (result != WANE_OK) session->started = false;
     session->first_at = wane__now();
+    return result;
+}
+
+/* One row: a token, perhaps the last of its block. */
+static int take_row(wane_session *session, wane_event *event, wane_error *error) {
+    int result = wane__layer_step(&session->reply, session->row, event, error);
+    bool goes_on = result == WANE_OK && wane__ahead_take(&session->ahead, &session->reply, session->row);
+    event->drafted = session->reply.step.drafted;
+    if (goes_on)
+        session->row++;
+    else
+        drop_rows(session);
     return result;
 }
 
@@ -175,13 +257,17 @@ int wane_session_next(wane_session *session, wane_event *event, wane_error *erro
         session->started = false;
         return interrupted(session, error);
     }
-    int result = session->row_ready ? WANE_OK : feed(session, error);
-    session->row_ready = false;
-    if (result == WANE_OK) result = wane__layer_step(&session->reply, 0, event, error);
+    double began = wane__now();
+    if (session->rows == 0) session->spent = 0;
+    int result = session->rows > 0 ? WANE_OK : feed(session, error);
+    if (result == WANE_OK) result = take_row(session, event, error);
     if (result != WANE_OK) {
         session->started = false;
         return result;
     }
+    session->spent += wane__now() - began;
+    if (session->rows == 0 && session->timed)
+        wane__draft_pace_note(&session->model->drafts.pace, session->call_rows, session->spent);
     if (event->kind == 0) end_event(session, event);
     return WANE_OK;
 }

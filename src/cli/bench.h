@@ -10,6 +10,9 @@ struct bench_prompt {
 };
 extern const struct bench_prompt bench_prompts[];
 extern const int bench_prompt_count;
+/* Of drafts: text that repeats what was there before, and text that does not. */
+extern const struct bench_prompt bench_copies[], bench_novel[];
+extern const int bench_copy_count, bench_novel_count;
 
 /* The prompts, rendered and tokenised: `count` of them, the built-in ones over again. */
 struct bench_work {
@@ -40,6 +43,8 @@ int bench_wane(const struct bench_work *work, int first, int streams, struct ben
 
 /* Dense head, certified head, body alone: cmd_bench calls it for `wane bench head`. */
 int bench_head(const struct settings *settings);
+/* Dense head, certified head, drafts as well: cmd_bench calls it for `wane bench draft`. */
+int bench_draft(const struct settings *settings);
 /* Says so when the machine is busy; returns its load. */
 double bench_load(void);
 

@@ -39,3 +39,42 @@ const struct bench_prompt bench_prompts[] = {
      "can recover that loss, and what evidence each of them would need."},
 };
 const int bench_prompt_count = (int)(sizeof bench_prompts / sizeof *bench_prompts);
+
+/* Short enough that prompt and reply stay within 256 tokens, where blocks are exact with every setting. */
+const struct bench_prompt bench_copies[] = {
+    {"list", "Here is a packing list:\n- rain jacket (blue), 1\n- wool socks (grey), 4 pairs\n- water bottle "
+             "(steel), 2\n- head torch "
+             "with spare batteries, 1\n- first aid kit (small), 1\n- map of the northern valley, 1\n- "
+             "notebook and two pencils, 1\n"
+             "Write the list again, exactly as it is."},
+    {"json", "Copy these records, without any change, as one JSON array:\n"
+             "[{\"id\": 1041, \"name\": \"Amara Okafor\", \"city\": \"Lagos\", \"paid\": true},\n"
+             " {\"id\": 1042, \"name\": \"Jonas Weber\", \"city\": \"Bremen\", \"paid\": false},\n"
+             " {\"id\": 1043, \"name\": \"Mei Tanaka\", \"city\": \"Kobe\", \"paid\": true}]"},
+    {"table", "Write this table again with a comma between the columns:\n\nid; name; city; paid\n1041; Amara "
+              "Okafor; Lagos; yes\n"
+              "1042; Jonas Weber; Bremen; no\n1043; Mei Tanaka; Kobe; yes\n1044; Ana Costa; Porto; no\n1045; "
+              "Leo Martin; Lyon; yes"},
+    {"letter", "Repeat these letters, to Clara instead of Anna and to David instead of Boris:\n\n"
+               "Dear Anna,\nyour parcel 4711 has left our warehouse today and will be with you on Monday. "
+               "Thank you for your order.\n"
+               "Kind regards, the shop\n\n"
+               "Dear Boris,\nyour parcel 4712 has left our warehouse today and will be with you on Tuesday. "
+               "Thank you for your order.\n"
+               "Kind regards, the shop\n"},
+    {"code", "Print this function again with the name invoice changed to make_invoice:\n\n```python\n"
+             "def invoice(lines, rate, currency):\n    total = 0\n    for line in lines:\n"
+             "        total += line.price * line.count\n    total += total * rate\n"
+             "    return format_money(round(total, 2), currency)\n```"},
+};
+const int bench_copy_count = (int)(sizeof bench_copies / sizeof *bench_copies);
+
+const struct bench_prompt bench_novel[] = {
+    {"story", "Write the opening of a story about a lighthouse keeper who finds a letter in a bottle. Make "
+              "it strange."},
+    {"letter",
+     "Write to an old friend whom you have not seen for ten years and tell her what has become of you."},
+    {"essay", "Why do people keep diaries? Give your own thoughts in a few paragraphs, without a list."},
+    {"scene", "Describe a market in a harbour town early in the morning, before the first customers come."},
+};
+const int bench_novel_count = (int)(sizeof bench_novel / sizeof *bench_novel);

@@ -122,6 +122,7 @@ struct model_wish {
     int least_context; /* where --context leaves it open; 0: as the engine does */
     bool vocab_only;
     bool decodes;    /* wants the head that the settings name, else the dense one */
+    bool drafts;     /* wants drafts as the settings say, else none */
     bool certified;  /* wants the certified head, whatever the settings name      */
     bool always;     /* even where the dense one is faster */
     bool rebuild;    /* its sketch, from --statistics where that is set */

@@ -247,10 +247,13 @@ static int bench_decode(struct bench *bench, wane_model *model) {
 }
 
 int command_bench(struct settings *settings) {
-    if (settings->operand_count == 0) return cli_usage("bench", "wane bench needs a word: decode or head");
+    if (settings->operand_count == 0)
+        return cli_usage("bench", "wane bench needs a word: decode, head or draft");
+    if (settings->operand_count == 1 && strcmp(settings->operands[0], "draft") == 0)
+        return bench_draft(settings);
     bool head = strcmp(settings->operands[0], "head") == 0;
     if ((!head && strcmp(settings->operands[0], "decode") != 0) || settings->operand_count > 1)
-        return cli_usage("bench", "wane bench knows decode and head; got \"%.60s\"",
+        return cli_usage("bench", "wane bench knows decode, head and draft; got \"%.60s\"",
                          settings->operands[settings->operand_count - 1]);
     if (head) return bench_head(settings);
     struct bench bench = {.settings = settings,

@@ -234,6 +234,7 @@ int command_serve(struct settings *settings) {
     wane_model *model = NULL;
     struct model_wish wish = {.sequences = setting_int(settings, SET_SLOTS),
                               .decodes = true,
+                              .drafts = true,
                               .log = log_line,
                               .log_user = &logging,
                               .stop = stop_pending};

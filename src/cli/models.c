@@ -235,6 +235,13 @@ static void engine_options(const struct settings *settings, const struct model_w
     options->shadow = wish->shadow < 0   ? 0
                       : wish->shadow > 0 ? wish->shadow
                                          : settings->value[SET_SHADOW].real;
+    const char *repack = setting_text(settings, SET_REPACK);
+    options->repack = strcmp(repack, "auto") == 0 ? -1 : strcmp(repack, "on") == 0;
+    const char *draft = wish->drafts ? setting_text(settings, SET_DRAFT) : "off";
+    options->draft = strcmp(draft, "auto") == 0     ? WANE_DRAFT_AUTO
+                     : strcmp(draft, "always") == 0 ? WANE_DRAFT_ALWAYS
+                                                    : WANE_DRAFT_OFF;
+    options->draft_most = setting_int(settings, SET_DRAFT_MAX);
     options->log = wish->log != NULL ? wish->log : setting_on(settings, SET_VERBOSE) ? print_log : NULL;
     options->log_user = wish->log_user;
 }

@@ -66,6 +66,12 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_HEAD, "FILE", "of hidden rows: what head statistics writes and head build reads"),
     [SET_SHADOW] = NUMBER("Engine", "shadow", 0, "WANE_SHADOW", "engine.shadow", TYPE_REAL, 0, 1, "0.001",
         HEADED, "share of tokens that the dense head computes as well, to compare"),
+    [SET_REPACK] = CHOICE("Engine", "repack", "WANE_REPACK", "engine.repack", "auto on off", "auto",
+        DECODES, "weights in the order that wide kernels like; auto: where it pays for single tokens too"),
+    [SET_DRAFT] = CHOICE("Engine", "draft", "WANE_DRAFT", "engine.draft", "auto always off", "auto",
+        HEADED, "tokens ahead, from what was seen before; auto: the same tokens in less time; always: even in more"),
+    [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 47, "47",
+        HEADED, "tokens in one draft"),
 
     [SET_TEMPERATURE] = NUMBER("Sampling", "temperature", 0, "WANE_TEMPERATURE", "sampling.temperature", TYPE_REAL, 0, 100, "0.8",
         SAMPLES, "0: always the most likely token"),
@@ -210,7 +216,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_BODY] = SWITCH("Bench", "body", 0, NULL, NULL, "on",
         FOR_BENCH, "head: measure the body alone, too"),
     [SET_PROMPTS] = WORDS("Bench", "prompts", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_BENCH | FOR_HEAD, "FILE", "prompts or texts, one a line; not set: bench takes those built in"),
+        FOR_BENCH | FOR_HEAD, "FILE", "prompts or texts, one a line; not set: bench takes those built in; bench draft: novel: prose"),
 
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),

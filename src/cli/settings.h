@@ -33,6 +33,9 @@ enum setting_id {
     SET_HEAD_KERNEL,
     SET_STATISTICS,
     SET_SHADOW,
+    SET_REPACK,
+    SET_DRAFT,
+    SET_DRAFT_MAX,
     /* sampling */
     SET_TEMPERATURE,
     SET_TOP_K,

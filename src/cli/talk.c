@@ -12,7 +12,8 @@
 
 int talk_open(const struct settings *settings, struct talk *talk) {
     *talk = (struct talk){.settings = settings};
-    int code = model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true}, &talk->model);
+    int code = model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true, .drafts = true},
+                          &talk->model);
     if (code != EXIT_FINE) return code;
     wane_error error = {0};
     code = table_attach(settings, talk->model);

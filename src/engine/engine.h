@@ -89,6 +89,11 @@ struct wane__engine_ops {
     /* Rows first … first + count - 1 of the head as floats, count × d. WANE_EUNSUPPORTED as above. */
     int (*head_rows)(struct wane__engine *engine, int first, int count, float *out);
     void (*set_hook)(struct wane__engine *engine, wane__hidden_fn hook, void *user);
+    /*
+     * Cells of the cache that the last decode's attention looked at, rounded up as the engine does: kernels are chosen by it.
+     * 0: not known. NULL where an engine has no such thing.
+     */
+    int (*attended)(struct wane__engine *engine);
 
     /*
      * Keep the first `keep` tokens of a sequence. Returns how many it kept: `keep`, or 0 when the engine
@@ -175,6 +180,7 @@ struct wane__script {
                             own `logits` are not used */
     bool rescore_lies; /* rescored logits have the wrong sign */
     bool narrow;       /* rescoring is exact for one row only, by the facts */
+    bool blurred;      /* several rows of one sequence in a batch have other hidden floats than one */
     bool recurrent;    /* truncate can only clear, copy only takes whole sequences */
     int load_fail;     /* a WANE_E code to fail with at load */
 };

@@ -71,6 +71,7 @@ static int check_options(const wane_model_options *o, wane_error *error) {
     if (rc == WANE_OK) rc = in_range("sequences", o->sequences, 1, WANE__MAX_SEQUENCES, error);
     if (rc == WANE_OK) rc = in_range("batch", o->batch, 32, 4096, error);
     if (rc == WANE_OK) rc = in_range("gpu_layers", o->gpu_layers, -1, 100000, error);
+    if (rc == WANE_OK) rc = in_range("repack", o->repack, -1, 1, error);
     if (rc == WANE_OK) rc = in_range("flash_attention", o->flash_attention, -1, 1, error);
     return rc == WANE_OK ? check_kv(o, error) : rc;
 }
@@ -113,9 +114,10 @@ static int load_model(struct wane__llama *e, const wane_model_options *o, wane_e
     struct progress progress = {.options = o};
     struct llama_model_params p = llama_model_default_params();
     struct llama_model_tensor_buft_override override[2] = {{0}}; /* the second one ends the list */
-    if (wane__llama_keep_head(o, override)) p.tensor_buft_overrides = override;
     p.n_gpu_layers = o->gpu_layers;
     p.vocab_only = o->vocab_only;
+    p.use_extra_bufts = o->repack >= 0 ? o->repack > 0 : wane__llama_repack_pays(o->path);
+    if (p.use_extra_bufts && wane__llama_keep_head(o, override)) p.tensor_buft_overrides = override;
     if (o->mlock)
         p.load_mode = o->no_mmap ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_MMAP_MLOCK;
     else if (o->no_mmap)
@@ -325,6 +327,7 @@ static const struct wane__engine_ops llama_ops = {
     .rescore_seen = wane__llama_rescore_seen,
     .head_rows = wane__llama_head_rows,
     .set_hook = wane__llama_set_hook,
+    .attended = wane__llama_attended,
     .truncate = wane__llama_truncate,
     .copy = wane__llama_copy,
     .interrupt = wane__llama_interrupt,

@@ -57,6 +57,8 @@ static bool hook_wanted(const struct wane__llama *e) {
 
 bool wane__llama_eval(struct ggml_tensor *tensor, bool ask, void *user) {
     struct wane__llama *e = user;
+    if (ask && tensor->op == GGML_OP_FLASH_ATTN_EXT && tensor->src[1]->ne[1] > e->attended)
+        e->attended = (int)tensor->src[1]->ne[1];
     if (e->observing) {
         if (ask) wane__llama_head_observe(&e->head, tensor);
     } else if (e->hook == NULL) {
@@ -64,6 +66,10 @@ bool wane__llama_eval(struct ggml_tensor *tensor, bool ask, void *user) {
     }
     if (!is_norm(tensor) || !(e->observing || hook_wanted(e))) return !ask;
     return ask ? true : take_rows(e, tensor);
+}
+
+int wane__llama_attended(struct wane__engine *engine) {
+    return wane__llama_of(engine)->attended;
 }
 
 void wane__llama_set_hook(struct wane__engine *engine, wane__hidden_fn hook, void *user) {
@@ -158,6 +164,7 @@ int wane__llama_decode(struct wane__engine *engine, const struct wane__item *ite
         return wane__fail(error, WANE_ECANCELLED, "The engine is interrupted.");
     }
     fill_batch(e, items, count);
+    e->attended = 0;
     struct wane__llama_words words;
     wane__llama_words_enter(&words, e->base.log);
     int code = wane__guard_decode(e->context, e->llama_batch, words.errors, sizeof words.errors);

@@ -81,6 +81,7 @@ struct wane__llama {
     struct wane__llama_row *rows;    /* `batch` of them */
     int row_count, rows_seen;        /* wanted; passed through the graph so far */
     float *hidden;                   /* batch × d */
+    int attended;                    /* cells, by the last graph */
     wane__hidden_fn hook;
     void *hook_user;
     bool hook_possible; /* `result_norm` is there, and is d floats a row */
@@ -124,6 +125,11 @@ void wane__llama_words_leave(struct wane__llama_words *words);
 
 /* Load the engine's plug-ins, once a process; later calls ignore `folder`. */
 int wane__llama_backends(const char *folder, struct wane__log *log, wane_error *error);
+/*
+ * Would the CPU backend interleave so many of this file's weights that it pays? Its kernels for that form add in another
+ * order for four rows and more than for one, and gain nothing for one where they hold few of the weights.
+ */
+bool wane__llama_repack_pays(const char *path);
 /* Is this a file that can be handed to the engine? Says in words why not. */
 /*
  * Must the head be kept from a layout whose rows cannot be read? Then `override` says how, for
@@ -141,6 +147,7 @@ int wane__llama_decode(struct wane__engine *engine, const struct wane__item *ite
                        wane_error *error);
 float *wane__llama_logits(struct wane__engine *engine, int row);
 const float *wane__llama_hidden(struct wane__engine *engine, int row);
+int wane__llama_attended(struct wane__engine *engine);
 void wane__llama_set_hook(struct wane__engine *engine, wane__hidden_fn hook, void *user);
 int wane__llama_truncate(struct wane__engine *engine, int seq, int keep);
 int wane__llama_copy(struct wane__engine *engine, int from, int to, int keep);

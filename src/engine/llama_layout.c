@@ -1,5 +1,5 @@
 /*
- * llama_layout.c - where the engine would keep the LM head, asked before it is loaded.
+ * llama_layout.c - where the engine would keep the LM head and the blocks' weights, asked before they are loaded.
  *
  * The certified head reads single rows of the head's weights where they lie. For some types (Q4_0, Q4_K, IQ4_NL, …) the
  * CPU backend has kernels that want several rows interleaved, and libllama then moves the weights into a buffer of
@@ -12,6 +12,12 @@
 #include "core/memory.h"
 
 #include <string.h>
+
+/*
+ * Above this share of the blocks' bytes the engine's own order is kept: below it, single tokens lose nothing without it,
+ * and a block of several tokens then gives the bits of single ones (docs/draft.md).
+ */
+#define REPACK_PAYS 0.4
 
 /* Would the CPU backend take a product with these weights out of a buffer of this kind? */
 static bool takes_from(ggml_backend_dev_t cpu, ggml_backend_buffer_type_t kind, struct ggml_context *scratch,
@@ -56,17 +62,43 @@ static ggml_backend_buffer_type_t plain_kind(void) {
     return kind;
 }
 
+/* The file's tensors without their data; NULL when it is no file that the loader would take either. */
+static struct gguf_context *open_file(const char *path, struct ggml_context **tensors) {
+    char why[64];
+    *tensors = NULL;
+    return wane__guard_file(path, (struct gguf_init_params){.no_alloc = true, .ctx = tensors}, why,
+                            sizeof why);
+}
+
+bool wane__llama_repack_pays(const char *path) {
+    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    struct ggml_context *tensors;
+    struct gguf_context *file = cpu != NULL ? open_file(path, &tensors) : NULL;
+    if (file == NULL) return true; /* the loader will say what is wrong with it */
+    bool known[GGML_TYPE_COUNT] = {false}, moves[GGML_TYPE_COUNT] = {false};
+    double moved = 0, all = 0;
+    for (const struct ggml_tensor *t = ggml_get_first_tensor(tensors); t != NULL;
+         t = ggml_get_next_tensor(tensors, t)) {
+        /* Embeddings are read row by row, whatever their type. */
+        if (strncmp(t->name, "blk.", 4) != 0 || ggml_n_dims(t) != 2) continue;
+        if (!known[t->type]) moves[t->type] = would_move(cpu, t);
+        known[t->type] = true;
+        all += (double)ggml_nbytes(t);
+        if (moves[t->type]) moved += (double)ggml_nbytes(t);
+    }
+    ggml_free(tensors);
+    gguf_free(file);
+    return moved > REPACK_PAYS * all;
+}
+
 bool wane__llama_keep_head(const wane_model_options *o, struct llama_model_tensor_buft_override *override) {
     ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
     bool gpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_GPU) != NULL ||
                ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_IGPU) != NULL;
     if (cpu == NULL || o->vocab_only || o->head == WANE_HEAD_DENSE || (gpu && o->gpu_layers != 0))
         return false;
-    struct ggml_context *tensors = NULL;
-    char why[64];
-    struct gguf_context *file =
-        wane__guard_file(o->path, (struct gguf_init_params){.no_alloc = true, .ctx = &tensors}, why,
-                         sizeof why);
+    struct ggml_context *tensors;
+    struct gguf_context *file = open_file(o->path, &tensors);
     if (file == NULL) return false;
     const struct ggml_tensor *weights = ggml_get_tensor(tensors, "output.weight");
     if (weights == NULL) weights = ggml_get_tensor(tensors, "token_embd.weight");

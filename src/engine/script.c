@@ -398,7 +398,11 @@ static int run_rows(struct script_engine *engine, const struct wane__item *items
         if (place.reply != NULL && place.reply->fail_at >= 0 && place.step == place.reply->fail_at)
             return wane__fail(error, WANE_EENGINE, "script: decode failed at step %d, as written",
                               place.step);
-        fill_hidden(engine, token, items[i].pos + 1, engine->hidden + (size_t)rows * width(engine));
+        float *hidden = engine->hidden + (size_t)rows * width(engine);
+        fill_hidden(engine, token, items[i].pos + 1, hidden);
+        bool block = (i > 0 && items[i - 1].seq == items[i].seq && items[i - 1].wanted) ||
+                     (i + 1 < count && items[i + 1].seq == items[i].seq);
+        if (engine->script.blurred && block) hidden[width(engine) - 1] *= 1.0f + 0x1p-20f;
         rows++;
     }
     for (int first = 0; first < rows; first += HOOK_ROWS) {

@@ -173,6 +173,31 @@ static void write_head(const wane_head_state *h, struct wane__buf *out) {
           h->divergences);
 }
 
+static void write_drafts(const wane_draft_state *d, struct wane__buf *out) {
+    static const char counter[] = "counter";
+    whole(out, "wane_draft_on", "gauge", "1 while tokens may be drafted.", d->on);
+    head(out, "wane_draft_proposed_total", counter,
+         "Tokens verified ahead, by where they were proposed from.");
+    for (int i = 0; i < WANE_DRAFT_SOURCES; i++)
+        wane__buf_format(out, "wane_draft_proposed_total{source=\"%s\"} %llu\n", wane_draft_source_name(i),
+                         (unsigned long long)d->proposed[i]);
+    head(out, "wane_draft_accepted_total", counter, "Of these, tokens that were drawn.");
+    for (int i = 0; i < WANE_DRAFT_SOURCES; i++)
+        wane__buf_format(out, "wane_draft_accepted_total{source=\"%s\"} %llu\n", wane_draft_source_name(i),
+                         (unsigned long long)d->accepted[i]);
+    whole(out, "wane_draft_blocks_total", counter, "Blocks verified.", d->blocks);
+    whole(out, "wane_draft_rehearsals_total", counter, "Blocks compared bit for bit with single tokens.",
+          d->rehearsals);
+    whole(out, "wane_draft_differing_total", counter, "Of these, blocks that were not the same.",
+          d->differing);
+    whole(out, "wane_draft_failures_total", counter, "Blocks that the engine could not decode.", d->failures);
+    whole(out, "wane_draft_pool_tokens", "gauge", "Tokens of earlier replies that drafts are taken from.",
+          d->pool_tokens);
+    whole(out, "wane_draft_pool_bytes", "gauge", "Memory that they take.", d->pool_bytes);
+    whole(out, "wane_draft_pool_evicted_total", counter, "Tokens of earlier replies that were given up.",
+          d->pool_evicted);
+}
+
 static void write_requests(const struct wane__metrics *metrics, const char *const *routes, int route_count,
                            struct wane__buf *out) {
     head(out, "wane_http_requests_total", "counter",
@@ -192,10 +217,12 @@ static void write_requests(const struct wane__metrics *metrics, const char *cons
 
 void wane__metrics_write(struct wane__metrics *metrics, const char *const *routes, int route_count,
                          const wane_model_facts *facts, const wane_scheduler_state *state,
-                         const wane_head_state *certified, struct wane__buf *out) {
+                         const wane_head_state *certified, const wane_draft_state *drafts,
+                         struct wane__buf *out) {
     write_info(facts, out);
     write_scheduler(state, out);
     write_head(certified, out);
+    write_drafts(drafts, out);
     pthread_mutex_lock(&metrics->lock);
     real(out, "wane_uptime_seconds", "gauge", "Seconds since the server started.",
          wane__now() - metrics->started);

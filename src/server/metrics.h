@@ -41,7 +41,8 @@ unsigned wane__metrics_retry_after(struct wane__metrics *metrics, const wane_sch
 /* Append the Prometheus text. `routes` names the first `route_count` routes. */
 void wane__metrics_write(struct wane__metrics *metrics, const char *const *routes, int route_count,
                          const wane_model_facts *facts, const wane_scheduler_state *state,
-                         const wane_head_state *certified, struct wane__buf *out);
+                         const wane_head_state *certified, const wane_draft_state *drafts,
+                         struct wane__buf *out);
 /* The same of the model's table. */
 void wane__metrics_write_table(const wane_table_state *table, struct wane__buf *out);
 

@@ -162,11 +162,13 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_scheduler_get_state(server->scheduler, &state);
     state.stopping = state.stopping || atomic_load(&server->stopping);
     wane_head_state head;
+    wane_draft_state drafts;
     wane_model_get_head_state(server->model, &head);
+    wane_model_get_draft_state(server->model, &drafts);
     wane_table_state table;
     wane_model_get_table_state(server->model, &table);
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
-                        &exchange->out);
+                        &drafts, &exchange->out);
     wane__metrics_write_table(&table, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }

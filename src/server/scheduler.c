@@ -54,6 +54,7 @@ static int read_options(const wane_scheduler_options *given, wane_scheduler_opti
 
 static void scheduler_release(wane_scheduler *s) {
     for (int i = 0; i < s->slot_count; i++) {
+        wane__ahead_free(&s->slot[i].ahead);
         wane_tokens_free(&s->slot[i].cache);
         wane__free(s->slot[i].tenant);
     }

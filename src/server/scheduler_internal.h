@@ -31,6 +31,8 @@ struct wane__slot {
     uint64_t served;     /* the last engine call that it was in */
     int suspect_until;   /* a call with it failed: it goes alone until it holds so many */
     int planned;         /* tokens of it in the call being made */
+    int drafted;         /* of these, behind its context's last one: proposed, not drawn */
+    struct wane__ahead ahead;
 };
 
 /* The engine call under way, for those who may want to end it. */
@@ -68,7 +70,8 @@ struct wane_scheduler {
     struct wane__item *items;
     struct wane__slot *planned[WANE__MAX_SLOTS]; /* the call being made, in order of its items */
     int planned_count;
-    bool runnable; /* some slot had something to do when last looked */
+    bool runnable;  /* some slot had something to do when last looked */
+    bool rehearsal; /* the call being made is one: nothing of it counts */
     uint64_t calls, stamp;
     wane_scheduler_state tally; /* counted since the last settle */
 };
@@ -89,6 +92,8 @@ void *wane__scheduler_run(void *scheduler);
 void wane__slot_begin(struct wane_scheduler *scheduler, wane_ticket *ticket);
 /* Bring the engine back to what the slot held before a call that failed. */
 void wane__slot_rollback(struct wane_scheduler *scheduler, struct wane__slot *slot);
+/* Forget tokens beyond the first `keep`: drafted ones that were not drawn. */
+void wane__slot_truncate(struct wane_scheduler *scheduler, struct wane__slot *slot, int keep);
 void wane__slot_forget(struct wane_scheduler *scheduler, struct wane__slot *slot);
 /*
  * End a slot's request: with END, or with an error. Its tokens stay as a cache unless the engine failed on

@@ -143,6 +143,32 @@ static bool is_runnable(const struct wane__slot *slot) {
     return slot->ticket != NULL && !wane__ticket_full(slot->ticket);
 }
 
+/* Tokens that the engine holds, over all sequences. */
+static int cells_of(const wane_scheduler *s) {
+    int cells = 0;
+    for (int i = 0; i < s->slot_count; i++) cells += s->slot[i].held;
+    return cells;
+}
+
+/* Drafted tokens behind the last one of slot->planned, which decodes; returns how many. */
+static int plan_draft(wane_scheduler *s, struct wane__slot *slot, int count, int others, int room) {
+    bool rehearse;
+    struct wane__ahead *ahead = &slot->ahead;
+    int drafted =
+        wane__ahead_plan(ahead, &slot->ticket->reply, others, room, cells_of(s) + others + 1, &rehearse);
+    for (int i = 0; i < drafted; i++) {
+        struct wane__item *item = &s->items[count + i];
+        *item = item[-1];
+        item->token = ahead->token[i];
+        item->pos++;
+    }
+    slot->planned += drafted;
+    slot->drafted = drafted;
+    s->rehearsal = s->rehearsal || (drafted > 0 && rehearse);
+    s->model->rows.keep = s->model->rows.keep || wane__ahead_compares(ahead);
+    return drafted;
+}
+
 /* Add up to `most` pending tokens of a slot to the call; returns how many. */
 static int plan_slot(wane_scheduler *s, struct wane__slot *slot, int count, int most) {
     const wane_tokens *context = &slot->ticket->reply.context;
@@ -158,6 +184,7 @@ static int plan_slot(wane_scheduler *s, struct wane__slot *slot, int count, int 
         };
     }
     slot->planned = take;
+    slot->drafted = 0;
     slot->served = s->calls;
     s->planned[s->planned_count++] = slot;
     return take;
@@ -178,6 +205,27 @@ static void insert(struct wane__slot **list, int count, struct wane__slot *slot,
     list[at] = slot;
 }
 
+/* All of `seat` but the prompt: a token each, and what is drafted behind it. `spare`: items that stay free for a prompt. */
+static int plan_seats(wane_scheduler *s, struct wane__slot **seat, int seats, const struct wane__slot *prompt,
+                      int spare) {
+    int count = 0, left = 0;
+    for (int i = 0; i < seats; i++) left += seat[i] != prompt;
+    for (int i = 0; i < seats && !s->rehearsal; i++) {
+        if (seat[i] == prompt) continue;
+        left--;
+        int row = count, planned = s->planned_count;
+        count += plan_slot(s, seat[i], count, 1);
+        count += plan_draft(s, seat[i], count, row + left, s->engine->batch - spare - count - left);
+        if (!s->rehearsal) continue;
+        /* It goes alone, and is forgotten; the others go next time. */
+        s->planned[0] = s->planned[planned];
+        s->planned_count = 1;
+        memmove(s->items, s->items + row, (size_t)(count - row) * sizeof *s->items);
+        return count - row;
+    }
+    return count;
+}
+
 /*
  * Who goes: all that decode, and prompts first come, first served. Where there are more sequences than one
  * call takes, those that waited longest go first; the oldest prompt competes with them, so that neither
@@ -187,6 +235,7 @@ static int plan(wane_scheduler *s) {
     struct wane__slot *seat[WANE__MAX_SLOTS], *prompt[WANE__MAX_SLOTS], *suspect = NULL;
     int seats = 0, prompts = 0, batch = s->engine->batch, count = 0;
     s->planned_count = 0;
+    s->rehearsal = s->model->rows.keep = false;
     s->calls++;
     for (int i = 0; i < s->slot_count; i++) {
         struct wane__slot *slot = &s->slot[i];
@@ -202,13 +251,10 @@ static int plan(wane_scheduler *s) {
     if (prompts > 0) insert(seat, seats++, prompt[0], before);
     int limit = s->options.max_batch_requests < batch ? s->options.max_batch_requests : batch;
     bool prompt_goes = false;
-    for (int i = 0; i < seats && i < limit; i++) {
-        if (prompts > 0 && seat[i] == prompt[0])
-            prompt_goes = true;
-        else
-            count += plan_slot(s, seat[i], count, 1);
-    }
-    if (!prompt_goes) return count;
+    if (seats > limit) seats = limit;
+    for (int i = 0; i < seats; i++) prompt_goes = prompt_goes || (prompts > 0 && seat[i] == prompt[0]);
+    count = plan_seats(s, seat, seats, prompt_goes ? prompt[0] : NULL, prompt_goes ? 1 : 0);
+    if (!prompt_goes || s->rehearsal) return count;
 
     int budget = batch - count;
     if (count > 0 && s->options.prompt_chunk < budget) budget = s->options.prompt_chunk;
@@ -298,24 +344,44 @@ static void handle_failure(wane_scheduler *s, int code, const wane_error *error)
     }
 }
 
+static bool drafts_stand(const wane_scheduler *s) {
+    for (int i = 0; i < s->planned_count; i++)
+        if (s->planned[i]->drafted > 0 && !wane__ahead_stands(&s->planned[i]->ahead)) return false;
+    return true;
+}
+
+/* Whatever failed is tried once more without what was drafted: that was nobody's wish. */
+static bool give_up_drafts(wane_scheduler *s, bool failed) {
+    bool any = false;
+    for (int i = 0; i < s->planned_count; i++) {
+        struct wane__slot *slot = s->planned[i];
+        any = any || slot->drafted > 0;
+        if (slot->drafted > 0 && !s->rehearsal) wane__ahead_drop(&slot->ahead, failed);
+    }
+    return any;
+}
+
 /* One engine call with the planned items. True: rows are there. */
 static bool decode(wane_scheduler *s, int count) {
     if (!announce(s)) return false;
     wane_error error = {0};
-    int code = wane__rows_decode(&s->model->rows, s->items, count, &error);
-    bool interrupted = withdraw(s);
+    int code = s->rehearsal ? wane__ahead_rehearse(&s->planned[0]->ahead, s->items, count, &error)
+                            : wane__rows_decode(&s->model->rows, s->items, count, &error);
+    bool interrupted = withdraw(s), failed = code != WANE_OK && !interrupted;
+    if (code == WANE_OK && !s->rehearsal && !drafts_stand(s)) code = WANE_EENGINE;
+    bool again = code != WANE_OK && give_up_drafts(s, failed);
     for (int i = 0; i < s->planned_count; i++) {
         struct wane__slot *slot = s->planned[i];
-        if (code == WANE_OK) {
+        if (code == WANE_OK && !s->rehearsal) {
             slot->held += slot->planned;
             continue;
         }
-        bool alone = !interrupted && code != WANE_EBUSY && s->planned_count > 1;
+        bool alone = code != WANE_OK && !again && !interrupted && code != WANE_EBUSY && s->planned_count > 1;
         if (alone) slot->suspect_until = slot->held + slot->planned;
         wane__slot_rollback(s, slot);
     }
-    if (code != WANE_OK && !interrupted) handle_failure(s, code, &error);
-    return code == WANE_OK;
+    if (code != WANE_OK && !interrupted && !again) handle_failure(s, code, &error);
+    return code == WANE_OK && !s->rehearsal;
 }
 
 /* -------------------------------------------------------------------- deliver */
@@ -345,18 +411,28 @@ static void finish_reply(wane_scheduler *s, struct wane__slot *slot) {
     wane__slot_finish(s, slot, &end, WANE_OK, "");
 }
 
-/* One row: a token, its events, perhaps the end. */
-static void deliver(wane_scheduler *s, struct wane__slot *slot, int row) {
+/*
+ * One row: a token, its events, perhaps the end. `keep`: the tokens up to the one that this row stands behind. True: the next
+ * row of this slot is good as well.
+ */
+static bool deliver(wane_scheduler *s, struct wane__slot *slot, int row, int keep) {
     wane_ticket *t = slot->ticket;
     wane_event event;
     wane_error error = {0};
     s->tally.engine_rows++;
-    if (is_cancelled(t)) return; /* reaped in the next turn, which follows at once */
+    if (is_cancelled(t)) { /* reaped in the next turn, which follows at once */
+        wane__ahead_drop(&slot->ahead, false);
+        wane__slot_truncate(s, slot, keep);
+        return false;
+    }
     int code = wane__layer_step(&t->reply, row, &event, &error);
     if (code != WANE_OK) {
         fail_slot(s, slot, code, &error);
-        return;
+        return false;
     }
+    bool goes_on = wane__ahead_take(&slot->ahead, &t->reply, row);
+    if (!goes_on) wane__slot_truncate(s, slot, keep);
+    event.drafted = t->reply.step.drafted;
     bool fine = t->started || post_start(s, t);
     s->tally.reply_tokens++;
     if (fine && event.kind == WANE_EVENT_TEXT) fine = wane__ticket_post(t, &event);
@@ -366,6 +442,7 @@ static void deliver(wane_scheduler *s, struct wane__slot *slot, int row) {
     } else if (t->reply.step.finish != WANE_FINISH_NONE) {
         finish_reply(s, slot);
     }
+    return fine && goes_on;
 }
 
 /* Rows come in the order of the wanted items, which is the order of the planned slots. */
@@ -374,8 +451,18 @@ static void deliver_rows(wane_scheduler *s, int count) {
     for (int i = 0, at = 0; i < s->planned_count && at < count; i++) {
         struct wane__slot *slot = s->planned[i];
         at += slot->planned;
-        if (s->items[at - 1].wanted) deliver(s, slot, row++);
+        if (!s->items[at - 1].wanted) continue;
+        int rows = slot->drafted + 1, before = slot->held - rows;
+        for (int r = 0; r < rows && deliver(s, slot, row + r, before + r + 1); r++) {}
+        row += rows;
     }
+}
+
+/* What a call costs says how long drafts should be; one that holds parts of prompts says nothing. */
+static void note_pace(wane_scheduler *s, int count, bool compared, double seconds) {
+    for (int i = 0; i < count; i++)
+        if (!s->items[i].wanted) return;
+    if (!compared) wane__draft_pace_note(&s->model->drafts.pace, count, seconds);
 }
 
 /* --------------------------------------------------------------------- thread */
@@ -392,7 +479,12 @@ static bool turn(wane_scheduler *s) {
     reap(s);
     int count = plan(s);
     s->runnable = count > 0;
-    if (count > 0 && decode(s, count)) deliver_rows(s, count);
+    bool compared = s->model->rows.keep;
+    double began = wane__now();
+    if (count > 0 && decode(s, count)) {
+        deliver_rows(s, count);
+        note_pace(s, count, compared, wane__now() - began);
+    }
     s->tally.busy_seconds += wane__now() - woke;
     return true;
 }

@@ -29,6 +29,10 @@ void wane__slot_forget(wane_scheduler *s, struct wane__slot *slot) {
     drop_cache(slot);
 }
 
+void wane__slot_truncate(wane_scheduler *s, struct wane__slot *slot, int keep) {
+    if (keep < slot->held) slot->held = truncate_to(s, slot->seq, keep);
+}
+
 void wane__slot_rollback(wane_scheduler *s, struct wane__slot *slot) {
     slot->held = truncate_to(s, slot->seq, slot->held);
 }
@@ -76,6 +80,7 @@ void wane__slot_begin(wane_scheduler *s, wane_ticket *t) {
     slot->ticket = t;
     slot->suspect_until = 0;
     slot->served = 0;
+    wane__ahead_begin(&slot->ahead, &s->model->drafts, &t->reply, t->tenant != NULL ? t->tenant : "");
     t->reused = slot->held;
     t->admitted = wane__now();
 }
@@ -121,6 +126,7 @@ void wane__slot_finish(wane_scheduler *s, struct wane__slot *slot, const wane_ev
     bool sound =
         code == WANE_OK || code == WANE_ECANCELLED || code == WANE_ETIMEOUT || code == WANE_ESHUTDOWN;
     slot->ticket = NULL;
+    wane__ahead_end(&slot->ahead, sound ? &t->reply : NULL);
     if (sound && slot->held > 0 && !s->options.no_prefix_reuse)
         leave_cache(s, slot, t);
     else

@@ -27,6 +27,7 @@ static inline void default_options(wane_model_options *o, const char *path) {
     o->batch = 512;
     o->context = 1024;
     o->gpu_layers = -1;
+    o->repack = -1;
     o->flash_attention = -1;
     /* On a machine with other work, 1 is far faster than 2: the engine's threads spin at every node. */
     const char *threads = getenv("WANE_TEST_THREADS");

@@ -220,6 +220,8 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
     if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
     if (code == WANE_OK) code = use_table(setup->file, model, &error);
+    if (code == WANE_OK && json_is_true(json_object_get(setup->file, "draft")))
+        code = wane_model_set_draft(model, WANE_DRAFT_ALWAYS, &error);
     if (code == WANE_OK) code = wane_server_start(model, &options, &server, &error);
     if (code == WANE_OK) {
         int signal_number = 0;

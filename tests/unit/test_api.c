@@ -238,6 +238,21 @@ static void test_openai_refused(void **state) {
     }
 }
 
+static void test_drafts(void **state) {
+    (void)state;
+    struct wane__call call;
+    accept(&call, WANE__API_CHAT, "{\"wane_draft\":false," MESSAGES "}");
+    assert_true(call.generation.no_draft);
+    wane__call_free(&call);
+    accept(&call, WANE__API_MESSAGES, "{" CLAUDE "\"wane_draft\":true," MESSAGES "}");
+    assert_false(call.generation.no_draft);
+    wane__call_free(&call);
+    accept(&call, WANE__API_MESSAGES, "{" CLAUDE MESSAGES "}");
+    assert_false(call.generation.no_draft);
+    wane__call_free(&call);
+    refuse(WANE__API_TEXT, "{\"prompt\":\"x\",\"wane_draft\":\"no\"}", "wane_draft", "true or false");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_anthropic_all_fields),
@@ -248,6 +263,7 @@ int main(void) {
         cmocka_unit_test(test_chat_all_fields),
         cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_openai_refused),
+        cmocka_unit_test(test_drafts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

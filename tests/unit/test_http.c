@@ -276,8 +276,9 @@ static void test_metrics(void **state) {
     wane_model_facts facts = {.name = "a\"b\\c", .engine = "e"};
     wane_scheduler_state nothing = {0};
     wane_head_state no_head = {.reason = ""};
+    wane_draft_state no_drafts = {.reason = ""};
     wane__metrics_init(&metrics);
-    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, &out);
+    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, &no_drafts, &out);
     assert_null(strstr(out.data, " nan"));
     assert_null(strstr(out.data, " inf"));
     assert_non_null(strstr(out.data, "model=\"a\\\"b\\\\c\""));
@@ -294,7 +295,8 @@ static void test_metrics(void **state) {
     wane__buf_clear(&out);
     wane_head_state head = {
         .certified = true, .rows = 7, .survivors1 = 70, .rescored = 21, .dense_sum = 2, .shadow_checks = 5};
-    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &out);
+    wane_draft_state drafts = {.on = true, .proposed = {8, 4}, .accepted = {7}, .pool_evicted = 3};
+    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &drafts, &out);
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"200\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"other\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"1\"} 0\n"));
@@ -307,6 +309,11 @@ static void test_metrics(void **state) {
     assert_non_null(strstr(out.data, "\nwane_head_dense_total{reason=\"sum\"} 2\n"));
     assert_non_null(strstr(out.data, "\nwane_shadow_checks_total 5\n"));
     assert_non_null(strstr(out.data, "\noutput_divergence_count 0\n"));
+    assert_non_null(strstr(out.data, "\nwane_draft_on 1\n"));
+    assert_non_null(strstr(out.data, "\nwane_draft_proposed_total{source=\"text\"} 8\n"));
+    assert_non_null(strstr(out.data, "\nwane_draft_proposed_total{source=\"way\"} 4\n"));
+    assert_non_null(strstr(out.data, "\nwane_draft_accepted_total{source=\"text\"} 7\n"));
+    assert_non_null(strstr(out.data, "\nwane_draft_pool_evicted_total 3\n"));
     wane__buf_free(&out);
     wane__metrics_close(&metrics);
 }

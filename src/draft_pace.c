@@ -1,0 +1,65 @@
+/* draft_pace.c - running means of what blocks cost, and the draft's length from them. See draft_pace.h. */
+#include "draft_pace.h"
+
+#include <stddef.h>
+
+/* Widths worth trying. */
+static const int widths[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48};
+
+/* A row more costs so much of the first: between this machine's two cores (0.4) and many (0.1). Only until it is known. */
+#define SLOPE 0.3
+/* A draft must be expected to give so much more, for what it costs to be wrong. */
+#define LEAST_GAIN 1.06
+/* A measurement that is so many notes old may be wrong by a tenth: widths that once were dear are tried again. */
+#define OLD 2000.0
+
+static double shape(int rows) {
+    return 1 + SLOPE * (rows - 1);
+}
+
+void wane__draft_pace_note(struct wane__draft_pace *pace, int rows, double seconds) {
+    if (rows < 1 || rows > WANE__BLOCK_MOST || !(seconds > 0)) return;
+    double old = pace->cost[rows];
+    /* What disturbs a measurement makes it longer: a shorter one is nearer to the truth. */
+    double share = old <= 0 ? 1 : seconds < old ? 0.4 : 0.1;
+    pace->cost[rows] = old + share * (seconds - old);
+    pace->when[rows] = ++pace->notes;
+}
+
+static double known(const struct wane__draft_pace *pace, int rows) {
+    double age = (double)(pace->notes - pace->when[rows]) / OLD;
+    return pace->cost[rows] * (1 - 0.1 * (age < 1 ? age : 1));
+}
+
+double wane__draft_pace_cost(const struct wane__draft_pace *pace, int rows) {
+    if (rows < 1) return 0;
+    if (rows > WANE__BLOCK_MOST) rows = WANE__BLOCK_MOST;
+    if (pace->cost[rows] > 0) return known(pace, rows);
+    int below = rows, above = rows;
+    while (below > 0 && pace->cost[below] <= 0) below--;
+    while (above <= WANE__BLOCK_MOST && pace->cost[above] <= 0) above++;
+    if (below > 0 && above <= WANE__BLOCK_MOST) {
+        double low = known(pace, below), high = known(pace, above);
+        return low + (high - low) * (rows - below) / (above - below);
+    }
+    int near = below > 0 ? below : above;
+    return near <= WANE__BLOCK_MOST ? known(pace, near) * shape(rows) / shape(near) : 0;
+}
+
+int wane__draft_pace_choose(const struct wane__draft_pace *pace, int others, int most, const float *chance) {
+    double alone = wane__draft_pace_cost(pace, others + 1);
+    if (!(alone > 0) || most < 1) return 0;
+    double best = LEAST_GAIN * (others + 1) / alone, all = 1, tokens = others + 1;
+    int chosen = 0, drafted = 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        int count = widths[i] - others - 1;
+        if (count < 1) continue;
+        if (count > most) break;
+        for (; drafted < count; drafted++) tokens += all *= (double)chance[drafted];
+        double rate = tokens / wane__draft_pace_cost(pace, widths[i]);
+        if (rate <= best) continue;
+        best = rate;
+        chosen = count;
+    }
+    return chosen;
+}

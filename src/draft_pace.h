@@ -1,0 +1,36 @@
+/*
+ * draft_pace.h - how many tokens to draft: what a block of so many rows costs, measured as blocks run, against the tokens
+ * that it can be expected to give.
+ *
+ *     expected tokens   1 + p1 + p1·p2 + p1·p2·p3 + …        of one sequence; the others in the batch give one each
+ *     cost              seconds of a call with so many rows   body, head and draws together
+ *
+ * Engines have widths that they like: on CPUs, a block of 12 may cost less than one of 9. So a few widths are tried, not all,
+ * and each is known by its own measurements. What is not known yet is taken from the nearest that is. Nothing but time
+ * depends on the clock.
+ */
+#ifndef WANE_DRAFT_PACE_H
+#define WANE_DRAFT_PACE_H
+
+#include "wane.h"
+
+/* Rows in one call for which costs are kept; a block is never wider. */
+enum { WANE__BLOCK_MOST = WANE_DRAFT_BLOCK_MOST };
+
+struct wane__draft_pace {
+    double cost[WANE__BLOCK_MOST + 1]; /* seconds of a call with so many rows; 0: not known */
+    uint32_t when[WANE__BLOCK_MOST + 1];
+    uint32_t notes; /* measurements so far */
+};
+
+/* A call with `rows` rows, and nothing else in it, took so long. */
+void wane__draft_pace_note(struct wane__draft_pace *pace, int rows, double seconds);
+/* What such a call is expected to take; 0: nothing is known at all. */
+double wane__draft_pace_cost(const struct wane__draft_pace *pace, int rows);
+/*
+ * How many of `most` drafted tokens to verify, where token i is drawn with chance[i] once all before it were and `others` rows
+ * are in the call anyway. 0: none pays.
+ */
+int wane__draft_pace_choose(const struct wane__draft_pace *pace, int others, int most, const float *chance);
+
+#endif
