@@ -73,8 +73,9 @@ static double rounding_of(const float *hidden, int d) {
     double sum = 0;
     for (int from = 0; from < d; from += 256) {
         int to = from + 256 < d ? from + 256 : d;
-        double largest = 0;
-        for (int i = from; i < to; i++) largest = fmax(largest, fabs((double)hidden[i]));
+        float most = 0; /* not by fmax on doubles: gcc 12 fails on that loop when it compiles for ARM */
+        for (int i = from; i < to; i++) most = fabsf(hidden[i]) > most ? fabsf(hidden[i]) : most;
+        double largest = (double)most;
         sum += largest * largest * (to - from) / (127.0 * 127 * 12);
     }
     return sqrt(sum / d);

@@ -21,10 +21,15 @@
 #include <cmocka.h>
 
 /* Sanitizers make everything ten times slower: fewer rounds of the same then. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WANE_TESTS_EMULATED)
 enum { SANITIZED = 1 };
 #else
 enum { SANITIZED = 0 };
+#endif
+#if defined(WANE_TESTS_EMULATED)
+enum { EMULATED = 1 };
+#else
+enum { EMULATED = 0 };
 #endif
 
 static uint64_t rig_state = 1;
