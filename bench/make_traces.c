@@ -57,6 +57,11 @@ static void logits(struct wane__trace_token *t) {
         float step = (float)(bits % 16) + noise * (float)(own % 16) / 4;
         t->top[i].logit = 24.0f - 0.25f * (float)i + floorf(step) / 64;
     }
+    /* What is drawn is the best candidate. */
+    for (int i = 1; i < WANE__TRACE_TOP; i++)
+        if (t->top[i].token == t->token) t->top[i].token = t->top[0].token;
+    t->top[0].token = t->token;
+    t->top[0].logit = 27;
     for (int i = 1; i < WANE__TRACE_TOP; i++) {
         struct wane__candidate moved = t->top[i];
         int j = i;
@@ -64,11 +69,6 @@ static void logits(struct wane__trace_token *t) {
         t->top[j] = moved;
     }
     t->top_count = WANE__TRACE_TOP;
-    /* What is drawn is the best candidate. */
-    for (int i = 1; i < WANE__TRACE_TOP; i++)
-        if (t->top[i].token == t->token) t->top[i].token = t->top[0].token;
-    t->top[0].token = t->token;
-    t->top[0].logit = 27;
 }
 
 /* As struct wane__build_source wants it. */
