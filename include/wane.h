@@ -286,6 +286,8 @@ typedef struct wane_generation {
     bool ignore_end;          /* go on past the model's end-of-turn tokens                         */
     const char *tenant;       /* prefix reuse never crosses tenants; NULL: ""                      */
     uint32_t deadline_ms;     /* from submission to the last token; 0: none                        */
+    const char *id;           /* its name in traces, at most 64 characters; NULL: one is made up   */
+    int kind;                 /* for traces: WANE_KIND_…; default WANE_KIND_SINGLE                 */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);

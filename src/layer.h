@@ -26,9 +26,12 @@ struct wane__step {
     const float *hidden;         /* d floats, NULL when no hook is set        */
     struct wane__source *source; /* NULL when there is no head */
     struct wane__choice choice;
+    bool changed;       /* a correction had a hand in the token      */
     bool is_end;        /* the token ends the turn                   */
     wane_finish finish; /* NONE while the reply goes on              */
 };
+
+struct wane__tap; /* record.h */
 
 /* One reply under way. */
 struct wane__reply {
@@ -44,6 +47,7 @@ struct wane__reply {
     bool ignore_end;
     bool whole; /* reads all logits of its rows: logprobs */
     enum wane__mode mode;
+    struct wane__tap *tap;  /* records it; NULL: nobody does */
     struct wane__row row;   /* the current one */
     struct wane__step step; /* of the last token */
 };

@@ -26,14 +26,17 @@ enum wane__origin { WANE__ORIGIN_DENSE = 0, WANE__ORIGIN_CERTIFIED = 1, WANE__OR
 /* After so many divergences the head is switched off: one is a miss that `k` allows or a fault, three are a fault. */
 #define WANE__DIVERGENCES_MOST 3
 
+struct wane_recorder; /* record.h */
+
 struct wane__rows {
     struct wane__engine *engine;
-    struct wane__head *head; /* NULL: there is none */
-    int mode;                /* WANE_HEAD_…, as asked for */
-    int scan_most;           /* rows in one scan */
-    bool off;                /* switched off after divergences */
-    uint64_t shadow_below;   /* a hash below it: check */
-    uint64_t calls;          /* decodes, for that hash */
+    struct wane_recorder *recorder; /* of what is decoded; NULL: none */
+    struct wane__head *head;        /* NULL: there is none */
+    int mode;                       /* WANE_HEAD_…, as asked for */
+    int scan_most;                  /* rows in one scan */
+    bool off;                       /* switched off after divergences */
+    uint64_t shadow_below;          /* a hash below it: check */
+    uint64_t calls;                 /* decodes, for that hash */
     struct wane__pace pace;
 
     /* The last decode. */

@@ -38,9 +38,10 @@ void wane__metrics_disconnect(struct wane__metrics *metrics);
 /* Whole seconds after which one place in a full queue should be free: what a 429 says. */
 unsigned wane__metrics_retry_after(struct wane__metrics *metrics, const wane_scheduler_state *state);
 
-/* Append the Prometheus text. `routes` names the first `route_count` routes. */
+/* Append the Prometheus text. `routes` names the first `route_count` routes; `trace` is NULL when nothing is recorded. */
 void wane__metrics_write(struct wane__metrics *metrics, const char *const *routes, int route_count,
                          const wane_model_facts *facts, const wane_scheduler_state *state,
-                         const wane_head_state *certified, struct wane__buf *out);
+                         const wane_head_state *certified, const wane_recorder_state *trace,
+                         struct wane__buf *out);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "server/route.h"
 
+#include "model.h"
 #include "server/json.h"
 
 #include <stdio.h>
@@ -161,8 +162,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     state.stopping = state.stopping || atomic_load(&server->stopping);
     wane_head_state head;
     wane_model_get_head_state(server->model, &head);
+    wane_recorder *recorder = server->model->rows.recorder;
+    wane_recorder_state trace;
+    if (recorder != NULL) wane_recorder_get_state(recorder, &trace);
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
-                        &exchange->out);
+                        recorder != NULL ? &trace : NULL, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

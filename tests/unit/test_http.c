@@ -277,7 +277,7 @@ static void test_metrics(void **state) {
     wane_scheduler_state nothing = {0};
     wane_head_state no_head = {.reason = ""};
     wane__metrics_init(&metrics);
-    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, &out);
+    wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, NULL, &out);
     assert_null(strstr(out.data, " nan"));
     assert_null(strstr(out.data, " inf"));
     assert_non_null(strstr(out.data, "model=\"a\\\"b\\\\c\""));
@@ -291,10 +291,14 @@ static void test_metrics(void **state) {
     assert_int_equal(wane__metrics_retry_after(&metrics, &busy), 6); /* 21 s on 4 sequences */
     busy.stuck = true;
     assert_int_equal(wane__metrics_retry_after(&metrics, &busy), 60);
-    wane__buf_clear(&out);
     wane_head_state head = {
         .certified = true, .rows = 7, .survivors1 = 70, .rescored = 21, .dense_sum = 2, .shadow_checks = 5};
-    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &out);
+    assert_non_null(strstr(out.data, "wane_trace_recording 0\n"));
+    wane_recorder_state trace = {.tokens = 12, .dropped_tokens = 3};
+    wane__buf_clear(&out);
+    wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &trace, &out);
+    assert_non_null(strstr(out.data, "wane_trace_records_total{type=\"token\"} 12\n"));
+    assert_non_null(strstr(out.data, "wane_trace_dropped_total{type=\"token\"} 3\n"));
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"200\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"other\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"1\"} 0\n"));
