@@ -28,7 +28,7 @@ static struct wane__trace_token make_token(uint64_t n) {
     t.top_count = WANE__TRACE_TOP;
     float logit = 25;
     for (int i = 0; i < t.top_count; i++) {
-        logit -= (float)wane__random_unit(n, (uint64_t)(100 + i)) * 0.5f;
+        logit -= (float)wane__random_unit(n, (uint64_t)(100 + i)) * 0.5f + 0.001f;
         t.top[i] =
             (struct wane__candidate){(int32_t)(wane__random_bits(n, (uint64_t)(200 + i)) % VOCAB), logit};
     }

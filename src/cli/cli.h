@@ -43,6 +43,8 @@ int command_serve(struct settings *settings);
 int command_model(struct settings *settings);
 int command_tokenize(struct settings *settings);
 int command_head(struct settings *settings);
+int command_record(struct settings *settings);
+int command_trace(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
@@ -126,6 +128,9 @@ struct model_wish {
 };
 /* Locate and load, with progress. Returns EXIT_FINE or an exit code after a complaint. */
 int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
+/* A recorder of the model by the settings, into `folder`. Returns EXIT_FINE or an exit code after a complaint. */
+int recorder_open(const struct settings *settings, wane_model *model, const char *folder,
+                  wane_recorder **recorder);
 /* Sampling by the settings; nothing in it is owned. */
 void sampling_from(const struct settings *settings, wane_sampling *sampling);
 

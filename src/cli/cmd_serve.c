@@ -228,7 +228,14 @@ int command_serve(struct settings *settings) {
     const wane_model_facts *facts = wane_model_get_facts(model);
     log_info(&logging, "loaded %s: %s, %.0f MB, %d threads, context of %d tokens", facts->name,
              facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
-    code = serve(settings, &logging, model);
+    const char *folder = setting_text(settings, SET_RECORD);
+    wane_recorder *recorder = NULL;
+    code = folder != NULL ? recorder_open(settings, model, folder, &recorder) : EXIT_FINE;
+    if (folder != NULL && code == EXIT_FINE)
+        log_info(&logging, "recording what is decoded in %s%s", folder,
+                 setting_text(settings, SET_REDACT) != NULL ? ", redacted" : "");
+    if (code == EXIT_FINE) code = serve(settings, &logging, model);
+    wane_recorder_close(recorder);
     wane_model_free(model);
     return code;
 }

@@ -34,6 +34,20 @@ const struct command cli_commands[] = {
      "time). info: what it is made of, and how sure it is. verify: decode --tokens for each built-in prompt\n"
      "with three samplers, compute every token with the dense head as well, and compare.",
      "build info verify", command_head},
+    {"record", FOR_RECORD, "wane record --prompts FILE [OPTION...]",
+     "answer prompts of a file and record them",
+     "FILE has one prompt a line: as it is, or as a JSON object with messages (or prompt, and system), and\n"
+     "what it sets for itself: kind, tenant, temperature, top_k, top_p, min_p, repeat_penalty,\n"
+     "presence_penalty, frequency_penalty, penalty_window, seed, max_tokens, stop, ignore_end. Texts are\n"
+     "brought into NFC. Everything is recorded token by token in --out; docs/trace.md specifies the files.",
+     NULL, command_record},
+    {"trace", FOR_TRACE,
+     "wane trace stats FILE... [--json]\n       wane trace head FILE... [-n N]\n       wane trace validate "
+     "FILE... [--json]",
+     "examine what was recorded",
+     "FILE is a trace or a folder of traces. stats: what is in them. head: the first records, decompressed.\n"
+     "validate: read everything, name each file's first wrong line; exit code 1 if there is one.",
+     "stats head validate", command_trace},
     {"bench", FOR_BENCH, "wane bench decode [OPTION...]\n       wane bench head [OPTION...]",
      "measure wane against its engine",
      "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"
@@ -46,7 +60,8 @@ const struct command cli_commands[] = {
     {"version", FOR_VERSION, "wane version [--json]", "print the versions of wane and its engine", NULL, NULL,
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
-     "explain a command", NULL, "run serve model tokenize head bench config version help", command_help},
+     "explain a command", NULL, "run serve model tokenize head record trace bench config version help",
+     command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
 

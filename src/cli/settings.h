@@ -68,6 +68,18 @@ enum setting_id {
     SET_DEFAULT_MAX_TOKENS,
     SET_LOG_LEVEL,
     SET_READY_FILE,
+    /* trace */
+    SET_RECORD,
+    SET_OUT,
+    SET_KIND,
+    SET_REDACT,
+    SET_ALL_LOGITS,
+    SET_COMPRESS,
+    SET_TRACE_FILE_SIZE,
+    SET_TRACE_FILE_AGE,
+    SET_TRACE_FILES,
+    SET_TRACE_QUEUE,
+    SET_LINES,
     /* tokens */
     SET_IDS,
     SET_COUNT,
@@ -104,7 +116,9 @@ enum {
     FOR_VERSION = 64,
     FOR_HELP = 128,
     FOR_HEAD = 256,
-    FOR_ALL = 511
+    FOR_RECORD = 512,
+    FOR_TRACE = 1024,
+    FOR_ALL = 2047
 };
 
 enum setting_type {
