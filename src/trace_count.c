@@ -103,7 +103,7 @@ static const char *strict_fault(const struct wane__trace_record *r) {
             if (t->top[i].token == t->top[j].token) return "\"top\" names a token twice";
     int least = t->position < WANE__TEN ? t->position : WANE__TEN;
     if (t->last_count != least) return "\"last\" does not hold the last ten tokens";
-    if (isfinite(t->log_sum) && t->log_sum < t->top[0].logit - 0.01f)
+    if (isfinite(t->log_sum) && t->log_sum < t->top[0].logit - 0.02f)
         return "\"log_sum\" is below the best logit";
     return NULL;
 }

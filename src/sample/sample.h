@@ -94,7 +94,7 @@ int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *sourc
 /*
  * The `count` best candidates after bias and penalties, best first, before any filter: of the row that was drawn from last,
  * and before the drawn token is accepted. The choice's candidates stay where they are. `log_sum`, unless NULL: of all
- * exponentials; to a thousandth where the source can bound it so closely, else exactly.
+ * exponentials; to a hundredth where the source can bound it so closely, else exactly.
  */
 int wane__sampler_best(struct wane__sampler *sampler, struct wane__source *source, int count,
                        struct wane__candidate *out, int *found, double *log_sum);

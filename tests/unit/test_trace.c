@@ -1,6 +1,9 @@
 /* test_trace.c - lines of traces: every float survives, both ways of reading agree, every cut and every fault is found. */
 #include "unit/trace_rig.h"
 
+/* Of a literal: all but its zero. */
+#define save_text(path, literal) rig_save(path, literal, sizeof(literal) - 1)
+
 static void test_floats_survive(void **state) {
     (void)state;
     static const float special[] = {0.0f,       -0.0f,         1.0f,           -1.0f,     0.1f,
@@ -309,7 +312,7 @@ static void test_goes_on_behind_a_cut(void **state) {
     snprintf(path, sizeof path, "%s/3.jsonl", folder.path);
     rig_save(path, text.data, text.size);
     snprintf(path, sizeof path, "%s/notes.txt", folder.path);
-    rig_save(path, "no trace", 8);
+    save_text(path, "no trace");
     struct rig_seen seen = rig_read(folder.path, NULL);
     assert_int_equal(seen.errors, 0);
     assert_int_equal(seen.counts.files, 3);
@@ -338,16 +341,16 @@ static void test_wrong_lines(void **state) {
     assert_int_equal(seen.tokens, 2); /* it stands behind the wrong line */
     assert_int_equal(seen.ends, 1);
 
-    rig_save(path,
-             "{\"type\":\"end\",\"id\":\"a\",\"finish\":\"end\",\"tokens\":1,\"redacted\":0,\"ms\":1}\n", 72);
+    save_text(path,
+              "{\"type\":\"end\",\"id\":\"a\",\"finish\":\"end\",\"tokens\":1,\"redacted\":0,\"ms\":1}\n");
     seen = rig_read(path, NULL);
     assert_non_null(strstr(seen.first_error, "no origin"));
     assert_int_equal(seen.errors, 1);
-    rig_save(path, "hello\n", 6);
+    save_text(path, "hello\n");
     assert_int_equal(rig_read(path, NULL).errors, 1);
-    rig_save(path, "hello", 5);
+    save_text(path, "hello");
     assert_int_equal(rig_read(path, NULL).errors, 1);
-    rig_save(path, "\x28\xB5\x2F\xFDgarbage and more of it", 27);
+    save_text(path, "\x28\xB5\x2F\xFDgarbage and more of it");
     seen = rig_read(path, NULL);
     assert_non_null(strstr(seen.first_error, "damaged"));
     rig_folder_remove(&folder);
