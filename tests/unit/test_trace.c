@@ -215,6 +215,25 @@ static void test_requests_survive(void **state) {
     wane__buf_free(&text);
 }
 
+/* Whatever number an end is given, its line is one that can be read. */
+static void test_wild_ends(void **state) {
+    (void)state;
+    static const double wild[] = {0, -1, 1e-9, 1e11, 1e12, 1e77, INFINITY, -INFINITY, NAN};
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        struct wane__trace_end end = {.request = "r", .finish = "end", .tokens = 1, .ms = wild[i]};
+        struct wane__trace_scratch scratch = {0};
+        struct wane__trace_record record;
+        struct wane__buf line = {0};
+        wane_error error = {0};
+        wane__trace_put_end(&line, &end);
+        line.data[line.size - 1] = '\0';
+        if (!parse(line.data, line.size - 1, false, &scratch, &record, &error)) fail_msg("%s", line.data);
+        assert_true(record.end->ms >= 0 && record.end->ms <= WANE__TRACE_MS_MOST);
+        wane__trace_scratch_free(&scratch);
+        wane__buf_free(&line);
+    }
+}
+
 static void test_all_logits(void **state) {
     (void)state;
     for (int vocab = 1; vocab <= 7; vocab++) {
@@ -440,11 +459,17 @@ static void test_other_origins(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats_survive),   cmocka_unit_test(test_both_ways_agree),
-        cmocka_unit_test(test_other_layouts),    cmocka_unit_test(test_faults_are_named),
-        cmocka_unit_test(test_requests_survive), cmocka_unit_test(test_all_logits),
-        cmocka_unit_test(test_cut_everywhere),   cmocka_unit_test(test_goes_on_behind_a_cut),
-        cmocka_unit_test(test_wrong_lines),      cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_floats_survive),
+        cmocka_unit_test(test_both_ways_agree),
+        cmocka_unit_test(test_other_layouts),
+        cmocka_unit_test(test_faults_are_named),
+        cmocka_unit_test(test_requests_survive),
+        cmocka_unit_test(test_all_logits),
+        cmocka_unit_test(test_wild_ends),
+        cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_goes_on_behind_a_cut),
+        cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_long_lines),
         cmocka_unit_test(test_other_origins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
