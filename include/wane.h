@@ -306,6 +306,8 @@ typedef struct wane_generation {
     const char *tenant;       /* prefix reuse never crosses tenants; NULL: ""                      */
     uint32_t deadline_ms;     /* from submission to the last token; 0: none                        */
     bool no_draft;            /* verify nothing ahead: the same tokens, one by one                 */
+    const char *id;           /* its name in traces, at most 64 characters; NULL: one is made up   */
+    int kind;                 /* for traces: WANE_KIND_…; default WANE_KIND_SINGLE                 */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);

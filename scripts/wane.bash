@@ -40,6 +40,12 @@ _wane() {
     *" VALUE "*) _wane_offer "$current" "" < <(printf '%s\n' ${line#* VALUE }) ;;
     *)
         case $command:${COMP_WORDS[2]}:$current in
+        trace:*:-*) ;;
+        trace:stats:* | trace:head:* | trace:validate:*)
+            if [ "$COMP_CWORD" -ge 3 ]; then
+                _wane_offer "$current" files < /dev/null
+                return
+            fi ;;
         model:get:* | model:path:* | model:info:*)
             if [ "$COMP_CWORD" -eq 3 ]; then
                 _wane_offer "$current" "$([ "${COMP_WORDS[2]}" = info ] && echo files)" < <(_wane_models)

@@ -33,6 +33,9 @@ int wane_generation_check(const wane_generation *generation, int vocab_size, wan
     if (generation->max_tokens < 0)
         return wane__fail(error, WANE_EINVAL, "max_tokens is %d; it must be 0 (no limit) or more.",
                           generation->max_tokens);
+    if (generation->kind < 0 || generation->kind > 3)
+        return wane__fail(error, WANE_EINVAL, "kind is %d; it must be one of WANE_KIND_…, 0 to 3.",
+                          generation->kind);
     int result = check_stops(generation, error);
     return result == WANE_OK ? wane__sampling_check(&generation->sampling, vocab_size, error) : result;
 }

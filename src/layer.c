@@ -11,6 +11,7 @@
 #include "core/memory.h"
 #include "core/tokens.h"
 #include "model_table.h"
+#include "record.h"
 
 #include <string.h>
 
@@ -51,10 +52,13 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
         wane__sampler_accept(reply->sampler, tokens[i]);
         reply->before = wane__context_add(reply->before, tokens[i]);
     }
-    return WANE_OK;
+    if (rows->recorder != NULL) result = wane__tap_open(reply, generation, error);
+    if (result != WANE_OK) wane__reply_free(reply);
+    return result;
 }
 
 void wane__reply_free(struct wane__reply *reply) {
+    wane__tap_close(reply->tap);
     wane__sampler_free(reply->sampler);
     wane__stream_free(&reply->stream);
     wane_tokens_free(&reply->context);
@@ -163,6 +167,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     if (result == WANE_OK) wane__table_stage(reply);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     wane__rows_spent(reply->rows, wane__now() - began);
+    if (result == WANE_OK && reply->tap != NULL) wane__tap_token(reply);
     if (result == WANE_OK) result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();
@@ -181,5 +186,6 @@ void wane__reply_end(struct wane__reply *reply, wane_event *event) {
     if (wane__stream_flush(&reply->stream, &event->text, &event->text_size))
         reply->step.finish = WANE_FINISH_STOP;
     event->finish = reply->step.finish;
+    if (reply->tap != NULL) wane__tap_end(reply->tap, event->finish, WANE_OK);
     if (event->finish == WANE_FINISH_STOP) event->stop = reply->stream.stopped_by;
 }

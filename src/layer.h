@@ -33,10 +33,13 @@ struct wane__step {
     enum wane__grade slmt_grade;
     enum wane__slmt_source slmt_source;
     int32_t slmt_first; /* the first stored token, where there is one */
+    bool changed;       /* a correction had a hand in the token      */
     bool is_end;        /* the token ends the turn                   */
     bool drafted;       /* it was proposed ahead, and drawn          */
     wane_finish finish; /* NONE while the reply goes on              */
 };
+
+struct wane__tap; /* record.h */
 
 /* One reply under way. */
 struct wane__reply {
@@ -55,6 +58,7 @@ struct wane__reply {
     enum wane__mode mode;
     uint64_t tenant;                  /* whose: wane__context_tenant */
     struct wane__context_name before; /* of the context */
+    struct wane__tap *tap;            /* records it; NULL: nobody does */
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
 };

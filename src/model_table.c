@@ -16,40 +16,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { TOKEN_BYTES_MOST = 4096 };
-
-/* --------------------------------------------------------------------- origin */
-
-/* XXH3-128 of all tokens in order, each as four bytes of length, little-endian, and its bytes; control tokens by name. */
-static int tokenizer_digest(struct wane__engine *engine, char hex[33], wane_error *error) {
-    XXH3_state_t *state = XXH3_createState();
-    unsigned char bytes[4 + TOKEN_BYTES_MOST];
-    if (state == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a digest.");
-    XXH3_128bits_reset(state);
-    for (int32_t token = 0; token < engine->facts.vocab_size; token++) {
-        int size = engine->ops->token_bytes(engine, token, true, (char *)bytes + 4, TOKEN_BYTES_MOST);
-        if (size < 0) size = 0; /* no text at all */
-        for (int b = 0; b < 4; b++) bytes[b] = (unsigned char)((uint32_t)size >> 8 * b);
-        XXH3_128bits_update(state, bytes, 4 + (size_t)size);
-    }
-    XXH128_hash_t hash = XXH3_128bits_digest(state);
-    XXH3_freeState(state);
-    snprintf(hex, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-    return WANE_OK;
-}
-
-int wane__model_origin(wane_model *model, struct wane__trace_origin *origin, wane_error *error) {
-    struct wane__engine *engine = model->engine;
-    *origin =
-        (struct wane__trace_origin){.version = WANE__TRACE_VERSION, .vocab_size = engine->facts.vocab_size};
-    int status = tokenizer_digest(engine, origin->tokenizer, error);
-    if (status != WANE_OK) return status;
-    if (engine->facts.path[0] != '\0') return wane_model_digest(model, origin->model, error);
-    memcpy(origin->model, origin->tokenizer,
-           sizeof origin->model); /* an engine without a file: a scripted one */
-    return WANE_OK;
-}
-
 /* ---------------------------------------------------------------------- stage */
 
 static void count(atomic_ullong *counter) {

@@ -7,6 +7,7 @@
 #ifndef WANE_MODEL_TABLE_H
 #define WANE_MODEL_TABLE_H
 
+#include "origin.h"
 #include "table/grade.h"
 #include "table/holder.h"
 #include "table/lookup.h"
@@ -25,8 +26,6 @@ struct wane__model_table {
     atomic_ullong source[WANE__SLMT_SOURCES];
 };
 
-/* Model, tokenizer and vocabulary, as tables and traces name them. Reads the model's file the first time. */
-int wane__model_origin(wane_model *model, struct wane__trace_origin *origin, wane_error *error);
 /* Close it; NULL is fine. */
 void wane__model_table_free(struct wane__model_table *table);
 

@@ -27,12 +27,14 @@ enum wane__origin { WANE__ORIGIN_DENSE = 0, WANE__ORIGIN_CERTIFIED = 1, WANE__OR
 #define WANE__DIVERGENCES_MOST 3
 
 struct wane__model_table;
+struct wane_recorder; /* record.h */
 
 struct wane__rows {
     struct wane__engine *engine;
-    struct wane__head *head; /* NULL: there is none */
-    int mode;                /* WANE_HEAD_…, as asked for */
-    int scan_most;           /* rows in one scan */
+    struct wane_recorder *recorder; /* of what is decoded; NULL: none */
+    struct wane__head *head;        /* NULL: there is none */
+    int mode;                       /* WANE_HEAD_…, as asked for */
+    int scan_most;                  /* rows in one scan */
     bool keep; /* the next decode's hidden rows will be looked at by others; they set it for each one */
     bool off;  /* switched off after divergences */
     uint64_t shadow_below; /* a hash below it: check */

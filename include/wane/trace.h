@@ -33,8 +33,6 @@ typedef struct wane_recorder_options {
     double sync_seconds;     /* what a kill can lose at most; default 1                                */
     const char *redact_file; /* patterns of what must not be recorded; NULL: none. See docs/trace.md    */
     size_t hold_bytes;       /* with patterns: of requests that have not ended; default 128 MiB        */
-    wane_log_fn log;         /* NULL: silent                                                           */
-    void *log_user;
 } wane_recorder_options;
 
 WANE_API void wane_recorder_options_init(wane_recorder_options *options);

@@ -46,6 +46,8 @@ int command_head(struct settings *settings);
 int head_statistics(const struct settings *settings); /* wane head statistics */
 int command_table(struct settings *settings);
 int command_key(struct settings *settings);
+int command_record(struct settings *settings);
+int command_trace(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
@@ -135,6 +137,9 @@ struct model_wish {
 int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
 /* Give the model the table that --table names, if it does. Returns EXIT_FINE or an exit code after a complaint. */
 int table_attach(const struct settings *settings, wane_model *model);
+/* A recorder of the model by the settings, into `folder`. Returns EXIT_FINE or an exit code after a complaint. */
+int recorder_open(const struct settings *settings, wane_model *model, const char *folder,
+                  wane_recorder **recorder);
 /* Sampling by the settings; nothing in it is owned. */
 void sampling_from(const struct settings *settings, wane_sampling *sampling);
 

@@ -245,8 +245,15 @@ int command_serve(struct settings *settings) {
     const wane_model_facts *facts = wane_model_get_facts(model);
     log_info(&logging, "loaded %s: %s, %.0f MB, %d threads, context of %d tokens", facts->name,
              facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
+    const char *folder = setting_text(settings, SET_RECORD);
+    wane_recorder *recorder = NULL;
     code = table_attach(settings, model);
+    if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);
+    if (folder != NULL && code == EXIT_FINE)
+        log_info(&logging, "recording what is decoded in %s%s", folder,
+                 setting_text(settings, SET_REDACT) != NULL ? ", redacted" : "");
     if (code == EXIT_FINE) code = serve(settings, &logging, model);
+    wane_recorder_close(recorder);
     wane_model_free(model);
     return code;
 }

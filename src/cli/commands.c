@@ -52,6 +52,20 @@ const struct command cli_commands[] = {
      "new: an Ed25519 pair: a secret key for its owner only, and its public half, whose name ends in .pub.\n"
      "No file is ever written over.",
      "new", command_key},
+    {"record", FOR_RECORD, "wane record --prompts FILE [OPTION...]",
+     "answer prompts of a file and record them",
+     "FILE has one prompt a line: as it is, or as a JSON object with messages (or prompt, and system), and\n"
+     "what it sets for itself: kind, tenant, temperature, top_k, top_p, min_p, repeat_penalty,\n"
+     "presence_penalty, frequency_penalty, penalty_window, seed, max_tokens, stop, ignore_end. Texts are\n"
+     "brought into NFC. Everything is recorded token by token in --out; docs/trace.md specifies the files.",
+     NULL, command_record},
+    {"trace", FOR_TRACE,
+     "wane trace stats FILE... [--json]\n       wane trace head FILE... [-n N]\n       wane trace validate "
+     "FILE... [--json]",
+     "examine what was recorded",
+     "FILE is a trace or a folder of traces. stats: what is in them. head: the first records, decompressed.\n"
+     "validate: read everything, name each file's first wrong line; exit code 1 if there is one.",
+     "stats head validate", command_trace},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft [OPTION...]",
      "measure wane against its engine",
@@ -66,8 +80,8 @@ const struct command cli_commands[] = {
     {"version", FOR_VERSION, "wane version [--json]", "print the versions of wane and its engine", NULL, NULL,
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
-     "explain a command", NULL, "run serve model tokenize head table key bench config version help",
-     command_help},
+     "explain a command", NULL,
+     "run serve model tokenize head table key record trace bench config version help", command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
 

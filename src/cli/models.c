@@ -268,6 +268,23 @@ int model_open(const struct settings *settings, const struct model_wish *wish, w
     return code;
 }
 
+int recorder_open(const struct settings *settings, wane_model *model, const char *folder,
+                  wane_recorder **recorder) {
+    wane_recorder_options options;
+    wane_error error = {0};
+    wane_recorder_options_init(&options);
+    options.folder = folder;
+    options.plain = !setting_on(settings, SET_COMPRESS);
+    options.all_logits = setting_on(settings, SET_ALL_LOGITS);
+    options.queue_bytes = (size_t)settings->value[SET_TRACE_QUEUE].integer;
+    options.file_bytes = (size_t)settings->value[SET_TRACE_FILE_SIZE].integer;
+    options.file_seconds = setting_int(settings, SET_TRACE_FILE_AGE);
+    options.files = setting_int(settings, SET_TRACE_FILES);
+    options.redact_file = setting_text(settings, SET_REDACT);
+    return wane_recorder_open(model, &options, recorder, &error) == WANE_OK ? EXIT_FINE
+                                                                            : cli_fail_wane(&error);
+}
+
 void sampling_from(const struct settings *settings, wane_sampling *sampling) {
     const struct setting_value *seed = &settings->value[SET_SEED];
     sampling->temperature = setting_float(settings, SET_TEMPERATURE);

@@ -7,13 +7,17 @@
  */
 #include "settings.h"
 
-#define LOADS   (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_TABLE | FOR_CONFIG)
+#define LOADS                                                                                         \
+    (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_TABLE | FOR_RECORD | \
+     FOR_CONFIG)
 #define TABLED  (FOR_RUN | FOR_SERVE | FOR_CONFIG)
-#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | FOR_MODEL | FOR_CONFIG)
-#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG)
-#define SAMPLES (FOR_RUN | FOR_SERVE | FOR_CONFIG)
+#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
+#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_RECORD | FOR_CONFIG)
+#define SAMPLES (FOR_RUN | FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (FOR_RUN | FOR_CONFIG)
+#define ANSWERS (FOR_RUN | FOR_RECORD | FOR_CONFIG)
+#define TRACES  (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
 static const char kv_types[] = "f16 f32 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl";
 
@@ -90,16 +94,16 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_PENALTY_WINDOW] = NUMBER("Sampling", "penalty-window", 0, "WANE_PENALTY_WINDOW", "sampling.penalty_window", TYPE_INTEGER, -1, 1000000, "64",
         SAMPLES, "last tokens that the penalties look at; -1: all"),
     [SET_SEED] = NUMBER("Sampling", "seed", 0, "WANE_SEED", "sampling.seed", TYPE_SEED, 0, 0, "random",
-        CHATS, "the same seed and prompt give the same reply"),
+        ANSWERS, "the same seed and prompt give the same reply"),
     [SET_MAX_TOKENS] = NUMBER("Sampling", "max-tokens", 'n', "WANE_MAX_TOKENS", "sampling.max_tokens", TYPE_INTEGER, 0, 1048576, "0",
-        CHATS, "tokens of a reply; 0: until the context is full"),
+        ANSWERS, "tokens of a reply; 0: until the context is full"),
     [SET_STOP] = WORDS("Sampling", "stop", 0, "WANE_STOP", "sampling.stop", TYPE_TEXTS, 1, 16, NULL,
-        CHATS, "TEXT", "end the reply before this text; \\n, \\t and \\\\ are read"),
+        ANSWERS, "TEXT", "end the reply before this text; \\n, \\t and \\\\ are read"),
 
     [SET_PROMPT] = WORDS("Chat", "prompt", 'p', NULL, NULL, TYPE_TEXT, 0, 16777216, NULL,
         FOR_RUN, "TEXT", "answer this once and leave"),
     [SET_SYSTEM] = WORDS("Chat", "system", 0, "WANE_SYSTEM", "chat.system", TYPE_TEXT, 0, 1048576, NULL,
-        CHATS | FOR_TOKENIZE, "TEXT", "the system message"),
+        ANSWERS | FOR_TOKENIZE, "TEXT", "the system message"),
     [SET_HISTORY] = SWITCH("Chat", "history", 0, "WANE_HISTORY", "chat.history", "on",
         CHATS, "remember the lines that you type"),
     [SET_STATS] = SWITCH("Chat", "stats", 0, "WANE_STATS", "chat.stats", "off",
@@ -154,6 +158,28 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_KEY, "FILE", "where the secret key goes; its public half beside it, with .pub"),
     [SET_HOTTEST] = NUMBER("Table", "hottest", 0, NULL, NULL, TYPE_INTEGER, 0, 1000, "10",
         FOR_TABLE, "info: so many of the entries that were seen most"),
+    [SET_RECORD] = WORDS("Trace", "record", 0, "WANE_RECORD", "trace.record", TYPE_FILE, 1, 4096, NULL,
+        SERVES, "FOLDER", "record what is decoded in this folder; not set: nothing is"),
+    [SET_RECORD_OUT] = WORDS("Trace", "out", 0, NULL, NULL, TYPE_FILE, 1, 4096, "traces",
+        FOR_RECORD, "FOLDER", "where the files go; made when it is not there"),
+    [SET_KIND] = CHOICE("Trace", "kind", NULL, NULL, "guess single multi code summary", "guess",
+        FOR_RECORD, "what the requests are; guess: from their text"),
+    [SET_REDACT] = WORDS("Trace", "redact", 0, "WANE_REDACT", "trace.redact", TYPE_FILE, 1, 4096, NULL,
+        TRACES, "FILE", "patterns of what must not be recorded, one a line; docs/trace.md"),
+    [SET_ALL_LOGITS] = SWITCH("Trace", "all-logits", 0, "WANE_ALL_LOGITS", "trace.all_logits", "off",
+        TRACES, "record all logits of each token, not the best 64 alone"),
+    [SET_COMPRESS] = SWITCH("Trace", "compress", 0, "WANE_COMPRESS", "trace.compress", "on",
+        TRACES, "write .jsonl.zst; off: .jsonl"),
+    [SET_TRACE_FILE_SIZE] = NUMBER("Trace", "trace-file-size", 0, "WANE_TRACE_FILE_SIZE", "trace.file_size", TYPE_BYTES, 4096, 1099511627776, "256M",
+        TRACES, "begin another file beyond so many bytes"),
+    [SET_TRACE_FILE_AGE] = NUMBER("Trace", "trace-file-age", 0, "WANE_TRACE_FILE_AGE", "trace.file_age", TYPE_INTEGER, 1, 31536000, "3600",
+        TRACES, "begin another file after so many seconds"),
+    [SET_TRACE_FILES] = NUMBER("Trace", "trace-files", 0, "WANE_TRACE_FILES", "trace.files", TYPE_INTEGER, 0, 1000000, "0",
+        TRACES, "keep the newest so many files; 0: all"),
+    [SET_TRACE_QUEUE] = NUMBER("Trace", "trace-queue", 0, "WANE_TRACE_QUEUE", "trace.queue", TYPE_BYTES, 65536, 4294967296, "32M",
+        TRACES, "bytes of records that may wait for the disk; beyond it records are dropped"),
+    [SET_LINES] = NUMBER("Trace", "lines", 'n', NULL, NULL, TYPE_INTEGER, 1, 1000000000, "10",
+        FOR_TRACE, "head: print so many records"),
 
     [SET_IDS] = SWITCH("Tokens", "ids", 0, NULL, NULL, "off",
         FOR_TOKENIZE, "print the ids alone, in one line"),
@@ -216,7 +242,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_BODY] = SWITCH("Bench", "body", 0, NULL, NULL, "on",
         FOR_BENCH, "head: measure the body alone, too"),
     [SET_PROMPTS] = WORDS("Bench", "prompts", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_BENCH | FOR_HEAD, "FILE", "prompts or texts, one a line; not set: bench takes those built in; bench draft: novel: prose"),
+        FOR_BENCH | FOR_HEAD | FOR_RECORD, "FILE", "prompts or texts, one a line; not set: bench takes those built in; bench draft: novel: prose"),
 
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),
@@ -227,7 +253,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
         FOR_HELP, "what can follow a command, for completion"),
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
-        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD, "what the engine has to say, on standard error"),
+        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
         LOADS, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",

@@ -79,6 +79,18 @@ enum setting_id {
     SET_SIGN_KEY,
     SET_OUT,
     SET_HOTTEST,
+    /* trace */
+    SET_RECORD,
+    SET_RECORD_OUT,
+    SET_KIND,
+    SET_REDACT,
+    SET_ALL_LOGITS,
+    SET_COMPRESS,
+    SET_TRACE_FILE_SIZE,
+    SET_TRACE_FILE_AGE,
+    SET_TRACE_FILES,
+    SET_TRACE_QUEUE,
+    SET_LINES,
     /* tokens */
     SET_IDS,
     SET_COUNT,
@@ -136,7 +148,9 @@ enum {
     FOR_HEAD = 256,
     FOR_TABLE = 512,
     FOR_KEY = 1024,
-    FOR_ALL = 2047
+    FOR_RECORD = 2048,
+    FOR_TRACE = 4096,
+    FOR_ALL = 8191
 };
 
 enum setting_type {

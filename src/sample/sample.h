@@ -100,6 +100,13 @@ int wane__sampler_best(struct wane__sampler *sampler, struct wane__source *sourc
                        struct wane__candidate *out, int *found, wane_error *error);
 int wane__sampler_log_sum(struct wane__sampler *sampler, struct wane__source *source, bool closely,
                           double *low, double *high, wane_error *error);
+/*
+ * The `count` best candidates after bias and penalties, best first, before any filter: of the row that was drawn from last,
+ * and before the drawn token is accepted. The choice's candidates stay where they are. `log_sum`, unless NULL: of all
+ * exponentials; to a hundredth where the source can bound it so closely, else exactly.
+ */
+int wane__sampler_best_drawn(struct wane__sampler *sampler, struct wane__source *source, int count,
+                             struct wane__candidate *out, int *found, double *log_sum);
 uint64_t wane__sampler_seed(const struct wane__sampler *sampler);
 
 /* Range checks of the settings, in words that name field, value and range. */

@@ -426,6 +426,28 @@ int wane__sampler_log_sum(struct wane__sampler *sampler, struct wane__source *so
     return status;
 }
 
+int wane__sampler_best_drawn(struct wane__sampler *sampler, struct wane__source *source, int count,
+                             struct wane__candidate *out, int *found, double *log_sum) {
+    struct walk walk = {.support = 1};
+    *found = 0;
+    int status = prepare_named(sampler, source, &walk.named_count, NULL);
+    /* The list grows at its end only: what the last draw chose from stays as it is. */
+    if (status == WANE_OK && sampler->list_count < count)
+        status = fill_list(sampler, source, count, &walk, NULL);
+    if (status != WANE_OK) return status;
+    *found = count < sampler->list_count ? count : sampler->list_count;
+    memcpy(out, sampler->list, (size_t)*found * sizeof *out);
+    if (log_sum == NULL || *found == 0) return WANE_OK;
+    struct wane__mass mass = {0, INFINITY};
+    if (source->log_sum_bounds != NULL)
+        status = whole_mass(sampler, source, walk.named_count, 1, CLOSE_BOUNDS, &mass, NULL);
+    /* Bounds are so close for three tokens in four; the others cost a reading of all. */
+    if (status == WANE_OK && !(mass.high <= mass.low * 1.02))
+        status = whole_mass(sampler, source, walk.named_count, 1, EXACTLY, &mass, NULL);
+    *log_sum = (double)sampler->list[0].logit + log(0.5 * (mass.low + mass.high));
+    return status;
+}
+
 int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
                        struct wane__choice *choice, wane_error *error) {
     const wane_sampling *s = &sampler->settings;

@@ -10,7 +10,7 @@
 
 bool wane__call_parse(struct wane__call *call, enum wane__api api, const char *body, size_t size,
                       const struct wane__call_defaults *defaults, struct wane__problem *problem) {
-    *call = (struct wane__call){.api = api, .top_logprobs = -1};
+    *call = (struct wane__call){.api = api, .top_logprobs = -1, .kind = -1};
     wane_generation_init(&call->generation);
     call->generation.sampling = defaults->sampling;
     call->generation.sampling.top_logprobs = -1;

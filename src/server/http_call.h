@@ -46,6 +46,7 @@ struct wane__call {
     const char *stops[WANE__MAX_STOPS];
     size_t stop_count;
     wane_bias *bias;
+    int kind;                   /* WANE_KIND_…; -1: not given                     */
     int dropped_blocks;         /* client metadata that was not a prompt          */
     wane_generation generation; /* ready for the scheduler, but for tenant and deadline */
 };

@@ -5,6 +5,7 @@
  * does a stream begin. What goes wrong later on a stream is an event.
  */
 #include "core/clock.h"
+#include "model.h"
 #include "server/http.h"
 #include "server/route.h"
 
@@ -28,6 +29,28 @@ static bool read_deadline(struct wane__exchange *exchange) {
     return wane__problem(&exchange->problem, WANE__PROBLEM_INVALID, "X-Claude-Timeout",
                          "X-Claude-Timeout: \"%.40s\" is not allowed; it must be milliseconds from 1 to %u",
                          text, UINT32_MAX);
+}
+
+/* What a trace files it under, where the body does not say. */
+static bool read_kind(struct wane__exchange *exchange) {
+    struct wane__call *call = &exchange->call;
+    const char *text = wane__http_header(exchange, "wane-kind");
+    if (text == NULL || call->kind >= 0) return true;
+    call->kind = wane_kind_from(text);
+    if (call->kind >= 0) return true;
+    return wane__problem(&exchange->problem, WANE__PROBLEM_INVALID, "wane-kind",
+                         "wane-kind: \"%.40s\" is not allowed; it must be single, multi, code or summary",
+                         text);
+}
+
+/* Guessed only where somebody will read it. */
+static int kind_of(const struct wane__exchange *exchange) {
+    const struct wane__call *call = &exchange->call;
+    if (call->kind >= 0) return call->kind;
+    if (exchange->server->model->rows.recorder == NULL) return WANE_KIND_SINGLE;
+    if (call->api != WANE__API_TEXT) return wane_kind_guess(call->messages, call->message_count);
+    wane_message prompt = {"user", call->prompt, call->prompt_size};
+    return wane_kind_guess(&prompt, call->prompt != NULL);
 }
 
 static void make_reply_id(struct wane__exchange *exchange, const char *prefix) {
@@ -60,7 +83,8 @@ static bool parse(struct wane__exchange *exchange, wane_tokens *tokens) {
                                  &server->defaults, &exchange->problem);
     wane__buf_free(&exchange->body);
     if (fine)
-        fine = wane__route_check_model(exchange, call->model, exchange->shape) && read_deadline(exchange);
+        fine = wane__route_check_model(exchange, call->model, exchange->shape) && read_deadline(exchange) &&
+               read_kind(exchange);
     if (fine && call->dropped_blocks > 0) wane__metrics_dropped(&server->metrics, call->dropped_blocks);
     return fine && wane__call_tokenize(call, server->model, tokens, &exchange->problem);
 }
@@ -69,6 +93,8 @@ static bool submit(struct wane__exchange *exchange, const wane_tokens *tokens) {
     struct wane_server *server = exchange->server;
     wane_error error = {0};
     exchange->call.generation.tenant = exchange->key.tenant;
+    exchange->call.generation.id = exchange->reply_id;
+    exchange->call.generation.kind = kind_of(exchange);
     int code = wane_scheduler_submit(server->scheduler, tokens->id, tokens->count, &exchange->call.generation,
                                      &exchange->ticket, &error);
     if (code == WANE_OK) {

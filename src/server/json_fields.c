@@ -40,6 +40,16 @@ static bool read_draft(struct wane__call *call, const json_t *value, struct wane
     return true;
 }
 
+static bool read_kind(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
+    char shown[80];
+    call->kind = json_is_string(value) ? wane_kind_from(json_string_value(value)) : -1;
+    if (call->kind >= 0) return true;
+    return wane__problem(
+        problem, WANE__PROBLEM_INVALID, "wane_kind",
+        "wane_kind: %s is not allowed; it must be \"single\", \"multi\", \"code\" or \"summary\"",
+        wane__json_show(value, shown, sizeof shown));
+}
+
 /*
  * Sampling fields of both families. count_tokens takes the fields of a message request too, checks them alike, and
  * counts the same prompt: a client may post the very body it is about to send.
@@ -57,6 +67,7 @@ static const struct wane__field common[] = {
     {"frequency_penalty", BOTH_OPENAI, WANE__FIELD_REAL, -2, 2, IN_SAMPLING(frequency_penalty), NULL, NULL},
     {"seed", BOTH_OPENAI, WANE__FIELD_READ, 0, 0, 0, read_seed, NULL},
     {"wane_draft", ANY, WANE__FIELD_READ, 0, 0, 0, read_draft, NULL},
+    {"wane_kind", ANY, WANE__FIELD_READ, 0, 0, 0, read_kind, NULL},
     {"metadata", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"service_tier", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"tools", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_ABSENT, 0, 0, 0, NULL, "tools are not supported"},

@@ -198,6 +198,35 @@ static void write_drafts(const wane_draft_state *d, struct wane__buf *out) {
           d->pool_evicted);
 }
 
+void wane__metrics_write_trace(const wane_recorder_state *t, struct wane__buf *out) {
+    static const char counter[] = "counter";
+    static const wane_recorder_state none = {0};
+    whole(out, "wane_trace_recording", "gauge", "1 while replies are recorded.", t != NULL);
+    if (t == NULL) t = &none;
+    head(out, "wane_trace_records_total", counter, "Records of the trace on the disk, by type.");
+    wane__buf_format(
+        out,
+        "wane_trace_records_total{type=\"request\"} %llu\nwane_trace_records_total{type=\"token\"} "
+        "%llu\nwane_trace_records_total{type=\"end\"} %llu\n",
+        (unsigned long long)t->requests, (unsigned long long)t->tokens, (unsigned long long)t->ends);
+    head(out, "wane_trace_dropped_total", counter,
+         "Records that the trace lacks: the queue was full, or the disk did not take them.");
+    wane__buf_format(out,
+                     "wane_trace_dropped_total{type=\"request\"} %llu\n"
+                     "wane_trace_dropped_total{type=\"token\"} %llu\n",
+                     (unsigned long long)t->dropped_requests, (unsigned long long)t->dropped_tokens);
+    whole(out, "wane_trace_redacted_tokens_total", counter,
+          "Tokens of prompts and replies that were redacted.", t->redacted_tokens);
+    whole(out, "wane_trace_withheld_total", counter, "Token records left out by redaction.",
+          t->withheld_tokens);
+    whole(out, "wane_trace_bytes_total", counter, "Bytes written to traces.", t->bytes);
+    whole(out, "wane_trace_failures_total", counter, "Times that a trace could not be written.", t->failures);
+    whole(out, "wane_trace_queue_bytes", "gauge", "Bytes that wait for the trace's writer.",
+          t->waiting_bytes);
+    whole(out, "wane_trace_held_bytes", "gauge", "Bytes of requests that wait for their end, to be redacted.",
+          t->held_bytes);
+}
+
 static void write_requests(const struct wane__metrics *metrics, const char *const *routes, int route_count,
                            struct wane__buf *out) {
     head(out, "wane_http_requests_total", "counter",

@@ -5,6 +5,7 @@
  */
 #include "server/route.h"
 
+#include "model.h"
 #include "server/json.h"
 
 #include <stdio.h>
@@ -170,6 +171,10 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
                         &drafts, &exchange->out);
     wane__metrics_write_table(&table, &exchange->out);
+    wane_recorder *recorder = server->model->rows.recorder;
+    wane_recorder_state trace;
+    if (recorder != NULL) wane_recorder_get_state(recorder, &trace);
+    wane__metrics_write_trace(recorder != NULL ? &trace : NULL, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/os.h"
+#include "record.h"
 #include "server/scheduler_internal.h"
 
 #include <errno.h>
@@ -126,6 +127,8 @@ bool wane__ticket_full(wane_ticket *t) {
 }
 
 void wane__ticket_finish(wane_ticket *t, const wane_event *end, int code, const char *text) {
+    if (t->reply.tap != NULL)
+        wane__tap_end(t->reply.tap, WANE_FINISH_NONE, code); /* nothing new after an END */
     pthread_mutex_lock(&t->lock);
     if (end != NULL && !post_locked(t, end)) {
         code = WANE_ENOMEM;

@@ -380,7 +380,8 @@ static void parse_end(struct fields *f, struct wane__trace_end *end) {
     end->redacted = get_int(f, "redacted", 0, INT32_MAX);
     const json_t *ms = json_object_get(f->object, "ms");
     end->ms = json_number_value(ms);
-    if (!json_is_number(ms) || !isfinite(end->ms) || end->ms < 0) wrong(f, "ms", "a number of at least 0");
+    if (!json_is_number(ms) || !(end->ms >= 0 && end->ms <= WANE__TRACE_MS_MOST))
+        wrong(f, "ms", "a number from 0 to 1e12");
 }
 
 static void parse_dropped(struct fields *f, struct wane__trace_dropped *dropped) {

@@ -464,5 +464,5 @@ double wane__trace_read_share(const struct wane__trace_reader *r) {
 
 const char *wane__trace_read_where(const struct wane__trace_reader *r, uint64_t *line) {
     if (line != NULL) *line = r->line;
-    return r->fd >= 0 ? path_of(r) : NULL;
+    return r->next_path > 0 ? path_of(r) : NULL;
 }

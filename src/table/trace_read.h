@@ -83,7 +83,7 @@ struct wane__trace_read_counts {
 const struct wane__trace_read_counts *wane__trace_read_get_counts(const struct wane__trace_reader *reader);
 /* Of the record that was given last, and of all to come: how far the reader is, 0 … 1, by the files' sizes. */
 double wane__trace_read_share(const struct wane__trace_reader *reader);
-/* The file that is being read, and the line of it that was last looked at; NULL before the first and after the last. */
+/* The file that was last read from, and the line of it that was last looked at; NULL before the first. */
 const char *wane__trace_read_where(const struct wane__trace_reader *reader, uint64_t *line);
 
 #endif

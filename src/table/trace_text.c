@@ -334,7 +334,8 @@ void wane__trace_put_end(struct wane__buf *out, const struct wane__trace_end *en
     if (at == NULL) return;
     at = put_begin(at, "end", end->request);
     written(out, at);
-    int size = wane__trace_float(isfinite(end->ms) ? (float)(round(end->ms * 1e3) / 1e3) : 0, text);
+    double ms = end->ms > 0 && end->ms < WANE__TRACE_MS_MOST ? round(end->ms * 1e3) / 1e3 : 0;
+    int size = wane__trace_float((float)ms, text);
     wane__buf_format(out, ",\"finish\":\"%s\",\"tokens\":%d,\"redacted\":%d,\"ms\":%.*s}\n", end->finish,
                      end->tokens, end->redacted, size, text);
 }

@@ -22,6 +22,8 @@ void wane__trace_put_dropped(struct wane__buf *out, const struct wane__trace_dro
 
 /* The shortest decimal of a finite float, into `out`; returns its length. At most WANE__TRACE_FLOAT bytes, not terminated. */
 #define WANE__TRACE_FLOAT 24
+/* Milliseconds of a reply: thirty years. */
+#define WANE__TRACE_MS_MOST 1e12
 int wane__trace_float(float value, char *out);
 
 /* Where a line's arrays go; kept from line to line, freed at the end. Start from {0}. */

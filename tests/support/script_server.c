@@ -12,6 +12,7 @@
  *     context, sequences, batch, prompt_delay_ms, peak, recurrent
  *     queue, window_ms, max_ms, prompt_chunk, no_prefix_reuse
  *     table, table_key, table_meaning ("argmax"), table_poll_ms
+ *     record        an object: folder, plain, all_logits, redact_file, queue_bytes
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
  */
 #include "model.h"
@@ -209,12 +210,26 @@ static int use_table(const json_t *file, wane_model *model, wane_error *error) {
     return wane_model_set_table(model, &use, error);
 }
 
+static int open_recorder(const json_t *file, wane_model *model, wane_recorder **recorder, wane_error *error) {
+    const json_t *record = json_object_get(file, "record");
+    if (record == NULL) return WANE_OK;
+    wane_recorder_options options;
+    wane_recorder_options_init(&options);
+    options.folder = json_string_value(json_object_get(record, "folder"));
+    options.redact_file = json_string_value(json_object_get(record, "redact_file"));
+    options.plain = json_is_true(json_object_get(record, "plain"));
+    options.all_logits = json_is_true(json_object_get(record, "all_logits"));
+    options.queue_bytes = (size_t)number(record, "queue_bytes", 0);
+    return wane_recorder_open(model, &options, recorder, error);
+}
+
 /* Signals are blocked in every thread and waited for here: nothing runs inside a handler. */
 static int serve(struct setup *setup, const sigset_t *signals) {
     wane_error error = {0};
     struct wane__engine *engine = NULL;
     wane_model *model = NULL;
     wane_server *server = NULL;
+    wane_recorder *recorder = NULL;
     wane_server_options options;
     read_options(setup->file, &options);
     int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
@@ -222,6 +237,7 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     if (code == WANE_OK) code = use_table(setup->file, model, &error);
     if (code == WANE_OK && json_is_true(json_object_get(setup->file, "draft")))
         code = wane_model_set_draft(model, WANE_DRAFT_ALWAYS, &error);
+    if (code == WANE_OK) code = open_recorder(setup->file, model, &recorder, &error);
     if (code == WANE_OK) code = wane_server_start(model, &options, &server, &error);
     if (code == WANE_OK) {
         int signal_number = 0;
@@ -234,6 +250,7 @@ static int serve(struct setup *setup, const sigset_t *signals) {
         fprintf(stderr, "script_server: %s: %s\n", wane_strerror(code), error.text);
     }
     wane_server_free(server);
+    wane_recorder_close(recorder);
     wane_model_free(model);
     return code == WANE_OK ? 0 : 1;
 }

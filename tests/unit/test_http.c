@@ -279,6 +279,7 @@ static void test_metrics(void **state) {
     wane_draft_state no_drafts = {.reason = ""};
     wane__metrics_init(&metrics);
     wane__metrics_write(&metrics, routes, 2, &facts, &nothing, &no_head, &no_drafts, &out);
+    wane__metrics_write_trace(NULL, &out);
     assert_null(strstr(out.data, " nan"));
     assert_null(strstr(out.data, " inf"));
     assert_non_null(strstr(out.data, "model=\"a\\\"b\\\\c\""));
@@ -292,11 +293,16 @@ static void test_metrics(void **state) {
     assert_int_equal(wane__metrics_retry_after(&metrics, &busy), 6); /* 21 s on 4 sequences */
     busy.stuck = true;
     assert_int_equal(wane__metrics_retry_after(&metrics, &busy), 60);
-    wane__buf_clear(&out);
     wane_head_state head = {
         .certified = true, .rows = 7, .survivors1 = 70, .rescored = 21, .dense_sum = 2, .shadow_checks = 5};
+    assert_non_null(strstr(out.data, "wane_trace_recording 0\n"));
+    wane_recorder_state trace = {.tokens = 12, .dropped_tokens = 3};
+    wane__buf_clear(&out);
+    wane__metrics_write_trace(&trace, &out);
     wane_draft_state drafts = {.on = true, .proposed = {8, 4}, .accepted = {7}, .pool_evicted = 3};
     wane__metrics_write(&metrics, routes, 2, &facts, &busy, &head, &drafts, &out);
+    assert_non_null(strstr(out.data, "wane_trace_records_total{type=\"token\"} 12\n"));
+    assert_non_null(strstr(out.data, "wane_trace_dropped_total{type=\"token\"} 3\n"));
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"200\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_http_requests_total{route=\"/b\",code=\"other\"} 1\n"));
     assert_non_null(strstr(out.data, "wane_time_to_first_token_seconds_bucket{le=\"1\"} 0\n"));

@@ -1,6 +1,9 @@
 /* test_trace.c - lines of traces: every float survives, both ways of reading agree, every cut and every fault is found. */
 #include "unit/trace_rig.h"
 
+/* Of a literal: all but its zero. */
+#define save_text(path, literal) rig_save(path, literal, sizeof(literal) - 1)
+
 static void test_floats_survive(void **state) {
     (void)state;
     static const float special[] = {0.0f,       -0.0f,         1.0f,           -1.0f,     0.1f,
@@ -212,6 +215,25 @@ static void test_requests_survive(void **state) {
     wane__buf_free(&text);
 }
 
+/* Whatever number an end is given, its line is one that can be read. */
+static void test_wild_ends(void **state) {
+    (void)state;
+    static const double wild[] = {0, -1, 1e-9, 1e11, 1e12, 1e77, INFINITY, -INFINITY, NAN};
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        struct wane__trace_end end = {.request = "r", .finish = "end", .tokens = 1, .ms = wild[i]};
+        struct wane__trace_scratch scratch = {0};
+        struct wane__trace_record record;
+        struct wane__buf line = {0};
+        wane_error error = {0};
+        wane__trace_put_end(&line, &end);
+        line.data[line.size - 1] = '\0';
+        if (!parse(line.data, line.size - 1, false, &scratch, &record, &error)) fail_msg("%s", line.data);
+        assert_true(record.end->ms >= 0 && record.end->ms <= WANE__TRACE_MS_MOST);
+        wane__trace_scratch_free(&scratch);
+        wane__buf_free(&line);
+    }
+}
+
 static void test_all_logits(void **state) {
     (void)state;
     for (int vocab = 1; vocab <= 7; vocab++) {
@@ -309,7 +331,7 @@ static void test_goes_on_behind_a_cut(void **state) {
     snprintf(path, sizeof path, "%s/3.jsonl", folder.path);
     rig_save(path, text.data, text.size);
     snprintf(path, sizeof path, "%s/notes.txt", folder.path);
-    rig_save(path, "no trace", 8);
+    save_text(path, "no trace");
     struct rig_seen seen = rig_read(folder.path, NULL);
     assert_int_equal(seen.errors, 0);
     assert_int_equal(seen.counts.files, 3);
@@ -338,16 +360,16 @@ static void test_wrong_lines(void **state) {
     assert_int_equal(seen.tokens, 2); /* it stands behind the wrong line */
     assert_int_equal(seen.ends, 1);
 
-    rig_save(path,
-             "{\"type\":\"end\",\"id\":\"a\",\"finish\":\"end\",\"tokens\":1,\"redacted\":0,\"ms\":1}\n", 72);
+    save_text(path,
+              "{\"type\":\"end\",\"id\":\"a\",\"finish\":\"end\",\"tokens\":1,\"redacted\":0,\"ms\":1}\n");
     seen = rig_read(path, NULL);
     assert_non_null(strstr(seen.first_error, "no origin"));
     assert_int_equal(seen.errors, 1);
-    rig_save(path, "hello\n", 6);
+    save_text(path, "hello\n");
     assert_int_equal(rig_read(path, NULL).errors, 1);
-    rig_save(path, "hello", 5);
+    save_text(path, "hello");
     assert_int_equal(rig_read(path, NULL).errors, 1);
-    rig_save(path, "\x28\xB5\x2F\xFDgarbage and more of it", 27);
+    save_text(path, "\x28\xB5\x2F\xFDgarbage and more of it");
     seen = rig_read(path, NULL);
     assert_non_null(strstr(seen.first_error, "damaged"));
     rig_folder_remove(&folder);
@@ -437,11 +459,17 @@ static void test_other_origins(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats_survive),   cmocka_unit_test(test_both_ways_agree),
-        cmocka_unit_test(test_other_layouts),    cmocka_unit_test(test_faults_are_named),
-        cmocka_unit_test(test_requests_survive), cmocka_unit_test(test_all_logits),
-        cmocka_unit_test(test_cut_everywhere),   cmocka_unit_test(test_goes_on_behind_a_cut),
-        cmocka_unit_test(test_wrong_lines),      cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_floats_survive),
+        cmocka_unit_test(test_both_ways_agree),
+        cmocka_unit_test(test_other_layouts),
+        cmocka_unit_test(test_faults_are_named),
+        cmocka_unit_test(test_requests_survive),
+        cmocka_unit_test(test_all_logits),
+        cmocka_unit_test(test_wild_ends),
+        cmocka_unit_test(test_cut_everywhere),
+        cmocka_unit_test(test_goes_on_behind_a_cut),
+        cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_long_lines),
         cmocka_unit_test(test_other_origins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
