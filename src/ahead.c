@@ -180,10 +180,10 @@ static int allowed(struct wane__ahead *ahead, const struct wane__reply *reply, i
 }
 
 /* A block for a rehearsal is as wide as its class may be: what stands behind the draft does not matter. */
-static int widen(struct wane__ahead *ahead, int room, int cells) {
+static int widen(struct wane__ahead *ahead, const struct wane__reply *reply, int room, int cells) {
     int width = least(class_width[ahead->class], room + 1);
     width = least(width, (256 << ahead->region) - cells + 1);
-    width = least(width, ahead->drafts->rows->engine->facts.context - cells);
+    width = least(width, ahead->drafts->rows->engine->facts.context - (int)reply->context.count);
     if (class_of(width) < ahead->class || width - 1 < ahead->count) return 0;
     for (int i = ahead->count; i < width - 1; i++) ahead->token[i] = ahead->token[ahead->count - 1];
     return width - 1;
@@ -212,7 +212,7 @@ int wane__ahead_plan(struct wane__ahead *ahead, const struct wane__reply *reply,
     bool due = drafts->rows->shadow_below > 0 && wane__mix64(++drafts->calls) <= drafts->rows->shadow_below;
     *rehearse = due || ahead->class > drafts->proof[ahead->company][ahead->region].proven;
     if (!*rehearse) return most;
-    int wide = widen(ahead, room, cells);
+    int wide = widen(ahead, reply, room, cells);
     if (wide == 0) ahead->count = 0;
     *rehearse = wide > 0;
     return wide;
