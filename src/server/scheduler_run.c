@@ -480,7 +480,7 @@ static void deliver_rows(wane_scheduler *s, int count) {
 static void note_pace(wane_scheduler *s, int count, bool compared, double seconds) {
     for (int i = 0; i < count; i++)
         if (!s->items[i].wanted) return;
-    if (!compared) wane__draft_pace_note(&s->model->drafts.pace, count, seconds);
+    if (!compared && !s->model->rows.unusual) wane__draft_pace_note(&s->model->drafts.pace, count, seconds);
 }
 
 /* --------------------------------------------------------------------- thread */
