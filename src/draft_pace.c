@@ -9,7 +9,7 @@ static const int widths[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48};
 /* A row more costs so much of the first: between this machine's two cores (0.4) and many (0.1). Only until it is known. */
 #define SLOPE 0.3
 /* A draft must be expected to give so much more, for what it costs to be wrong. */
-#define LEAST_GAIN 1.06
+#define LEAST_GAIN 1.12
 /* A measurement that is so many notes old may be wrong by a fifth: widths that once were dear are tried again. */
 #define OLD 800.0
 
