@@ -135,6 +135,9 @@ void wane__ahead_free(struct wane__ahead *ahead) {
 /* The widest block of each class; kernels change at four rows, and at 64, which none reaches. */
 static const int class_width[WANE__AHEAD_CLASSES + 1] = {1, 4, 16, WANE__BLOCK_MOST};
 
+/* What is rehearsed for it: rows in fours and one that is left over, as kernels cut them, and no more than need be. */
+static const int rehearsed_width[WANE__AHEAD_CLASSES + 1] = {1, 4, 9, 17};
+
 static int class_of(int width) {
     int class = 0;
     while (class < WANE__AHEAD_CLASSES && width > class_width[class]) class ++;
@@ -179,12 +182,13 @@ static int allowed(struct wane__ahead *ahead, const struct wane__reply *reply, i
     return least(most, widest - 1 - others);
 }
 
-/* A block for a rehearsal is as wide as its class may be: what stands behind the draft does not matter. */
-static int widen(struct wane__ahead *ahead, int room, int cells) {
-    int width = least(class_width[ahead->class], room + 1);
+/* A block for a rehearsal has its class's width: what stands behind the draft does not matter. */
+static int widen(struct wane__ahead *ahead, const struct wane__reply *reply, int room, int cells) {
+    int width = least(rehearsed_width[ahead->class], room + 1);
     width = least(width, (256 << ahead->region) - cells + 1);
-    width = least(width, ahead->drafts->rows->engine->facts.context - cells);
-    if (class_of(width) < ahead->class || width - 1 < ahead->count) return 0;
+    width = least(width, ahead->drafts->rows->engine->facts.context - (int)reply->context.count);
+    if (class_of(width) < ahead->class) return 0;
+    ahead->count = least(ahead->count, width - 1);
     for (int i = ahead->count; i < width - 1; i++) ahead->token[i] = ahead->token[ahead->count - 1];
     return width - 1;
 }
@@ -212,7 +216,7 @@ int wane__ahead_plan(struct wane__ahead *ahead, const struct wane__reply *reply,
     bool due = drafts->rows->shadow_below > 0 && wane__mix64(++drafts->calls) <= drafts->rows->shadow_below;
     *rehearse = due || ahead->class > drafts->proof[ahead->company][ahead->region].proven;
     if (!*rehearse) return most;
-    int wide = widen(ahead, room, cells);
+    int wide = widen(ahead, reply, room, cells);
     if (wide == 0) ahead->count = 0;
     *rehearse = wide > 0;
     return wide;

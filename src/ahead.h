@@ -8,8 +8,8 @@
  *
  * Every row is drawn by the same call with the same random number as without drafts, so the tokens are the same if the rows'
  * floats are. That is the engine's affair: it chooses kernels by the number of rows, by the cells that attention looks at, and
- * others may add in another order. So no block counts before its like was rehearsed: decoded once as a block of the largest width of
- * its class, and once token by token; rows are compared bit for bit, and the single ones are the ones that are used. Where they
+ * others may add in another order. So no block counts before its like was rehearsed: decoded once as a block
+ * of its class, and once token by token; rows are compared bit for bit, and the single ones are the ones that are used. Where they
  * differ, blocks stay narrower, or there are none. A share of later blocks is rehearsed as well (the shadow check).
  *
  *     proof      of a class of widths (up to 4 rows, 16, 48), in a region of cells (up to 256, 512, 1,024, …), alone or in company

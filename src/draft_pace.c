@@ -9,9 +9,9 @@ static const int widths[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48};
 /* A row more costs so much of the first: between this machine's two cores (0.4) and many (0.1). Only until it is known. */
 #define SLOPE 0.3
 /* A draft must be expected to give so much more, for what it costs to be wrong. */
-#define LEAST_GAIN 1.06
-/* A measurement that is so many notes old may be wrong by a tenth: widths that once were dear are tried again. */
-#define OLD 2000.0
+#define LEAST_GAIN 1.12
+/* A measurement that is so many notes old may be wrong by a fifth: widths that once were dear are tried again. */
+#define OLD 800.0
 
 static double shape(int rows) {
     return 1 + SLOPE * (rows - 1);
@@ -28,7 +28,7 @@ void wane__draft_pace_note(struct wane__draft_pace *pace, int rows, double secon
 
 static double known(const struct wane__draft_pace *pace, int rows) {
     double age = (double)(pace->notes - pace->when[rows]) / OLD;
-    return pace->cost[rows] * (1 - 0.1 * (age < 1 ? age : 1));
+    return pace->cost[rows] * (1 - 0.2 * (age < 1 ? age : 1));
 }
 
 double wane__draft_pace_cost(const struct wane__draft_pace *pace, int rows) {

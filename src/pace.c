@@ -33,16 +33,32 @@ static double mean(double old, double value, double share) {
     return old > 0 ? old + share * (value - old) : value;
 }
 
+/*
+ * The dense head's time for so many rows, from this width or, above a few rows, from the nearest within a factor of two: a row
+ * costs much the same there. 0: not known.
+ */
+static double head_of(const struct wane__pace *pace, int width) {
+    if (pace->measured[width] >= MEASUREMENTS) return pace->head[width];
+    for (int away = 1; width >= 4 && away <= width; away++) {
+        int low = width - away, high = width + away;
+        if (2 * low >= width && pace->measured[low] >= MEASUREMENTS) return pace->head[low] * width / low;
+        if (high <= WANE__PACE_ROWS && high <= 2 * width && pace->measured[high] >= MEASUREMENTS)
+            return pace->head[high] * width / high;
+    }
+    return 0;
+}
+
 enum wane__pace_choice wane__pace_choose(struct wane__pace *pace, int rows) {
     if (pace->always || rows < 1) return WANE__PACE_CERTIFIED;
     int width = width_of(rows);
-    if (pace->measured[width] < MEASUREMENTS) return WANE__PACE_MEASURE;
+    double head = head_of(pace, width);
+    if (!(head > 0)) return WANE__PACE_MEASURE;
     struct wane__pace_turn *turn = turn_of(pace, rows);
     if (turn->rest > 0) {
         if (--turn->rest == 0) turn->tried = 0;
         return WANE__PACE_DENSE;
     }
-    double dense = pace->head[width] / width + pace->dense_draw;
+    double dense = head / width + pace->dense_draw;
     if (turn->tried < PATIENCE || turn->certified < SHARE * dense) {
         if (turn->tried >= LONG) turn->length = FIRST_REST;
         return WANE__PACE_CERTIFIED;

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-
 struct wane_recorder {
     wane_model *model;
     struct wane__trace_writer *writer;

@@ -73,7 +73,7 @@ static void count_dense(struct wane__rows *rows, uint64_t *counter) {
 
 /* Which head the next batch gets; `whole` of its rows will be read from end to end. */
 static void choose_head(struct wane__rows *rows, int whole) {
-    rows->checked = rows->timed = false;
+    rows->checked = rows->timed = rows->unusual = false;
     rows->origin = WANE__ORIGIN_DENSE;
     if (rows->mode == WANE_HEAD_NONE) {
         rows->origin = WANE__ORIGIN_NONE;
@@ -89,6 +89,7 @@ static void choose_head(struct wane__rows *rows, int whole) {
         rows->calls += rows->wanted > 0;
         rows->checked = choice != WANE__PACE_DENSE && rows->wanted > 0 && check_is_due(rows);
         rows->timed = rows->checked || choice == WANE__PACE_MEASURE;
+        rows->unusual = rows->timed;
         if (choice == WANE__PACE_CERTIFIED || rows->checked)
             rows->origin = WANE__ORIGIN_CERTIFIED;
         else

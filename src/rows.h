@@ -46,6 +46,7 @@ struct wane__rows {
     enum wane__origin origin;
     bool checked;        /* both heads ran */
     bool timed;          /* the dense head is */
+    bool unusual;        /* it ran to be timed or compared: what the decode took says nothing of others */
     double head_began;   /* then: when; 0: not yet */
     double spent;        /* seconds on its rows so far */
     int items;           /* that it had */

@@ -266,7 +266,7 @@ int wane_session_next(wane_session *session, wane_event *event, wane_error *erro
         return result;
     }
     session->spent += wane__now() - began;
-    if (session->rows == 0 && session->timed)
+    if (session->rows == 0 && session->timed && !session->model->rows.unusual)
         wane__draft_pace_note(&session->model->drafts.pace, session->call_rows, session->spent);
     if (event->kind == 0) end_event(session, event);
     return WANE_OK;

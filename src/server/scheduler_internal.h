@@ -32,6 +32,7 @@ struct wane__slot {
     int suspect_until;   /* a call with it failed: it goes alone until it holds so many */
     int planned;         /* tokens of it in the call being made */
     int drafted;         /* of these, behind its context's last one: proposed, not drawn */
+    uint64_t turn;       /* the last call in which it had something drafted */
     struct wane__ahead ahead;
 };
 

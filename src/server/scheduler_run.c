@@ -150,22 +150,60 @@ static int cells_of(const wane_scheduler *s) {
     return cells;
 }
 
-/* Drafted tokens behind the last one of slot->planned, which decodes; returns how many. */
-static int plan_draft(wane_scheduler *s, struct wane__slot *slot, int count, int others, int room) {
-    bool rehearse;
-    struct wane__ahead *ahead = &slot->ahead;
-    int drafted =
-        wane__ahead_plan(ahead, &slot->ticket->reply, others, room, cells_of(s) + others + 1, &rehearse);
+static bool older(const struct wane__slot *a, const struct wane__slot *b) {
+    return a->ticket->serial < b->ticket->serial;
+}
+
+static bool before(const struct wane__slot *a, const struct wane__slot *b) {
+    return a->served != b->served ? a->served < b->served : older(a, b);
+}
+
+static bool waited_longer(const struct wane__slot *a, const struct wane__slot *b) {
+    return a->turn < b->turn;
+}
+
+static void insert(struct wane__slot **list, int count, struct wane__slot *slot,
+                   bool (*less)(const struct wane__slot *, const struct wane__slot *)) {
+    int at = count;
+    for (; at > 0 && less(slot, list[at - 1]); at--) list[at] = list[at - 1];
+    list[at] = slot;
+}
+
+/*
+ * Which of the seats has something drafted, and how much: one a call, and its block stands last. So what is not drawn of it lies
+ * at the end of the cache, and is gone without a gap: in one, later tokens would lie before earlier ones, and attention
+ * would add them in another order. The seat that has waited longest for its turn is asked first; all of them propose, to
+ * learn from what is drawn.
+ */
+static struct wane__slot *choose_draft(wane_scheduler *s, struct wane__slot **seat, int seats, bool may,
+                                       int *drafted) {
+    struct wane__slot *turn[WANE__MAX_SLOTS], *chosen = NULL;
+    int cells = cells_of(s) + seats, room = s->engine->batch - seats;
+    for (int i = 0; i < seats; i++) insert(turn, i, seat[i], waited_longer);
+    for (int i = 0; i < seats; i++) {
+        bool rehearse, ask = may && chosen == NULL;
+        int count = wane__ahead_plan(&turn[i]->ahead, &turn[i]->ticket->reply, seats - 1, ask ? room : 0,
+                                     cells, &rehearse);
+        s->model->rows.keep = s->model->rows.keep || wane__ahead_compares(&turn[i]->ahead);
+        if (count == 0) continue;
+        chosen = turn[i];
+        chosen->turn = s->calls;
+        s->rehearsal = rehearse;
+        *drafted = count;
+    }
+    return chosen;
+}
+
+/* Its tokens, behind the one that is already in the call. */
+static int plan_draft(wane_scheduler *s, struct wane__slot *slot, int count, int drafted) {
     for (int i = 0; i < drafted; i++) {
         struct wane__item *item = &s->items[count + i];
         *item = item[-1];
-        item->token = ahead->token[i];
+        item->token = slot->ahead.token[i];
         item->pos++;
     }
     slot->planned += drafted;
     slot->drafted = drafted;
-    s->rehearsal = s->rehearsal || (drafted > 0 && rehearse);
-    s->model->rows.keep = s->model->rows.keep || wane__ahead_compares(ahead);
     return drafted;
 }
 
@@ -190,40 +228,20 @@ static int plan_slot(wane_scheduler *s, struct wane__slot *slot, int count, int 
     return take;
 }
 
-static bool older(const struct wane__slot *a, const struct wane__slot *b) {
-    return a->ticket->serial < b->ticket->serial;
-}
-
-static bool before(const struct wane__slot *a, const struct wane__slot *b) {
-    return a->served != b->served ? a->served < b->served : older(a, b);
-}
-
-static void insert(struct wane__slot **list, int count, struct wane__slot *slot,
-                   bool (*less)(const struct wane__slot *, const struct wane__slot *)) {
-    int at = count;
-    for (; at > 0 && less(slot, list[at - 1]); at--) list[at] = list[at - 1];
-    list[at] = slot;
-}
-
-/* All of `seat` but the prompt: a token each, and what is drafted behind it. `spare`: items that stay free for a prompt. */
-static int plan_seats(wane_scheduler *s, struct wane__slot **seat, int seats, const struct wane__slot *prompt,
-                      int spare) {
-    int count = 0, left = 0;
-    for (int i = 0; i < seats; i++) left += seat[i] != prompt;
-    for (int i = 0; i < seats && !s->rehearsal; i++) {
-        if (seat[i] == prompt) continue;
-        left--;
-        int row = count, planned = s->planned_count;
-        count += plan_slot(s, seat[i], count, 1);
-        count += plan_draft(s, seat[i], count, row + left, s->engine->batch - spare - count - left);
-        if (!s->rehearsal) continue;
-        /* It goes alone, and is forgotten; the others go next time. */
-        s->planned[0] = s->planned[planned];
-        s->planned_count = 1;
-        memmove(s->items, s->items + row, (size_t)(count - row) * sizeof *s->items);
-        return count - row;
-    }
-    return count;
+/* All of `seat` but the prompt: a token each, and behind the last one what is drafted. */
+static int plan_seats(wane_scheduler *s, struct wane__slot **seat, int seats,
+                      const struct wane__slot *prompt) {
+    struct wane__slot *decoding[WANE__MAX_SLOTS];
+    int count = 0, some = 0, drafted = 0;
+    for (int i = 0; i < seats; i++)
+        if (seat[i] != prompt) decoding[some++] = seat[i];
+    struct wane__slot *drafting = choose_draft(s, decoding, some, prompt == NULL, &drafted);
+    /* A rehearsal goes alone, and is forgotten; the others go next time. */
+    for (int i = 0; i < some && !s->rehearsal; i++)
+        if (decoding[i] != drafting) count += plan_slot(s, decoding[i], count, 1);
+    if (drafting == NULL) return count;
+    count += plan_slot(s, drafting, count, 1);
+    return count + plan_draft(s, drafting, count, drafted);
 }
 
 /*
@@ -253,7 +271,7 @@ static int plan(wane_scheduler *s) {
     bool prompt_goes = false;
     if (seats > limit) seats = limit;
     for (int i = 0; i < seats; i++) prompt_goes = prompt_goes || (prompts > 0 && seat[i] == prompt[0]);
-    count = plan_seats(s, seat, seats, prompt_goes ? prompt[0] : NULL, prompt_goes ? 1 : 0);
+    count = plan_seats(s, seat, seats, prompt_goes ? prompt[0] : NULL);
     if (!prompt_goes || s->rehearsal) return count;
 
     int budget = batch - count;
@@ -462,7 +480,7 @@ static void deliver_rows(wane_scheduler *s, int count) {
 static void note_pace(wane_scheduler *s, int count, bool compared, double seconds) {
     for (int i = 0; i < count; i++)
         if (!s->items[i].wanted) return;
-    if (!compared) wane__draft_pace_note(&s->model->drafts.pace, count, seconds);
+    if (!compared && !s->model->rows.unusual) wane__draft_pace_note(&s->model->drafts.pace, count, seconds);
 }
 
 /* --------------------------------------------------------------------- thread */
