@@ -32,16 +32,21 @@ struct head_case {
 };
 
 static const struct head_case cases[] = {
-    {GGML_TYPE_F16, false, true},     {GGML_TYPE_BF16, false, true},       {GGML_TYPE_Q4_0, false, true},
-    {GGML_TYPE_Q4_1, false, true},    {GGML_TYPE_Q5_0, false, true},       {GGML_TYPE_Q8_0, true, true},
-    {GGML_TYPE_Q4_K, false, true},    {GGML_TYPE_Q5_K, false, true},       {GGML_TYPE_Q6_K, true, true},
-    {GGML_TYPE_F32, false, false},    {GGML_TYPE_F16, true, false},        {GGML_TYPE_BF16, true, false},
-    {GGML_TYPE_Q4_0, true, true},     {GGML_TYPE_Q8_0, false, true, 1.7f}, {GGML_TYPE_Q4_K, true, true, 8},
-    {GGML_TYPE_Q4_1, true, false},    {GGML_TYPE_Q5_0, true, false},       {GGML_TYPE_Q5_1, false, false},
-    {GGML_TYPE_Q5_1, true, false},    {GGML_TYPE_Q8_0, false, false},      {GGML_TYPE_Q2_K, false, false},
-    {GGML_TYPE_Q3_K, false, false},   {GGML_TYPE_Q4_K, true, false},       {GGML_TYPE_Q5_K, true, false},
-    {GGML_TYPE_Q6_K, false, false},   {GGML_TYPE_IQ4_NL, false, false},    {GGML_TYPE_IQ4_NL, true, false},
-    {GGML_TYPE_IQ4_XS, false, false}, {GGML_TYPE_MXFP4, false, false},
+    {GGML_TYPE_F16, false, true, 0},    {GGML_TYPE_BF16, false, true, 0},
+    {GGML_TYPE_Q4_0, false, true, 0},   {GGML_TYPE_Q4_1, false, true, 0},
+    {GGML_TYPE_Q5_0, false, true, 0},   {GGML_TYPE_Q8_0, true, true, 0},
+    {GGML_TYPE_Q4_K, false, true, 0},   {GGML_TYPE_Q5_K, false, true, 0},
+    {GGML_TYPE_Q6_K, true, true, 0},    {GGML_TYPE_F32, false, false, 0},
+    {GGML_TYPE_F16, true, false, 0},    {GGML_TYPE_BF16, true, false, 0},
+    {GGML_TYPE_Q4_0, true, true, 0},    {GGML_TYPE_Q8_0, false, true, 1.7f},
+    {GGML_TYPE_Q4_K, true, true, 8},    {GGML_TYPE_Q4_1, true, false, 0},
+    {GGML_TYPE_Q5_0, true, false, 0},   {GGML_TYPE_Q5_1, false, false, 0},
+    {GGML_TYPE_Q5_1, true, false, 0},   {GGML_TYPE_Q8_0, false, false, 0},
+    {GGML_TYPE_Q2_K, false, false, 0},  {GGML_TYPE_Q3_K, false, false, 0},
+    {GGML_TYPE_Q4_K, true, false, 0},   {GGML_TYPE_Q5_K, true, false, 0},
+    {GGML_TYPE_Q6_K, false, false, 0},  {GGML_TYPE_IQ4_NL, false, false, 0},
+    {GGML_TYPE_IQ4_NL, true, false, 0}, {GGML_TYPE_IQ4_XS, false, false, 0},
+    {GGML_TYPE_MXFP4, false, false, 0},
 };
 
 /* ------------------------------------------------------------------ a model */
