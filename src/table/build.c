@@ -140,7 +140,7 @@ static int add_record(struct wane__build *build, const struct wane__trace_token 
 }
 
 int wane__build_read(struct wane__build *build, const struct wane__build_source *source, wane_error *error) {
-    struct wane__trace_token record;
+    struct wane__trace_token record = {0};
     for (uint64_t done = 0;; done++) {
         int status = WANE_OK;
         if (done % 1024 == 0) {

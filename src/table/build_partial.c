@@ -24,12 +24,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define MAGIC "WANEPART"
+static const char magic[8] = {'W', 'A', 'N', 'E', 'P', 'A', 'R', 'T'};
 enum { VERSION = 1, NAMES = 1, HEAD = 256, CHECKED = 200, READ_BUFFER = 1 << 20 };
 
 static void head_encode(const struct wane__partial_head *head, uint8_t bytes[HEAD]) {
     memset(bytes, 0, HEAD);
-    memcpy(bytes, MAGIC, 8);
+    memcpy(bytes, magic, sizeof magic);
     wane__put(bytes + 8, VERSION, 4);
     wane__put(bytes + 12, NAMES, 4);
     memcpy(bytes + 16, head->origin.model, 32);
@@ -58,7 +58,7 @@ static bool is_digest(const uint8_t *bytes) {
 /* NULL, or what is wrong. */
 static const char *head_decode(const uint8_t bytes[HEAD], uint64_t file_size,
                                struct wane__partial_head *head) {
-    if (memcmp(bytes, MAGIC, 8) != 0) return "it is no partial build";
+    if (memcmp(bytes, magic, sizeof magic) != 0) return "it is no partial build";
     if (wane__get(bytes + 8, 4) != VERSION || wane__get(bytes + 12, 4) != NAMES)
         return "it is of another version of wane";
     if (wane__get(bytes + CHECKED, 8) != XXH3_64bits(bytes, CHECKED)) return "its head is damaged";
@@ -268,7 +268,7 @@ static int keep_name(struct wane__build *build, const char *path, wane_error *er
 }
 
 int wane__build_read_partial(struct wane__build *build, const char *path, wane_error *error) {
-    struct wane__partial_head head;
+    struct wane__partial_head head = {0};
     struct wane__run_reader reader = {0};
     XXH3_state_t *check = NULL;
     int fd = open_partial(path, &head, error);

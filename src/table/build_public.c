@@ -88,7 +88,7 @@ static int read_logs(const wane_table_build_options *options, struct wane__build
 
 static int read_partials(const wane_table_build_options *options, struct wane__build **build,
                          wane_error *error) {
-    struct wane__partial_head head;
+    struct wane__partial_head head = {0};
     wane_table_build_options set = *options;
     int status = wane__partial_head(options->partials[0], &head, error);
     if (status != WANE_OK) return status;
@@ -131,7 +131,7 @@ int wane_table_build(const wane_table_build_options *options, wane_table_report 
     uint64_t cut = 0;
     int status = options->log_count > 0 ? read_logs(options, &build, &cut, error)
                                         : read_partials(options, &build, error);
-    if (status == WANE_OK) status = finish(options, build, report, error);
+    if (status == WANE_OK && build != NULL) status = finish(options, build, report, error);
     if (status == WANE_OK && report != NULL) {
         report->cut_files = cut;
         report->seconds = wane__now() - begun;

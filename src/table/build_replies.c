@@ -92,11 +92,11 @@ typedef int (*visit_fn)(struct walk *walk);
 static int visit_all(struct wane__build *build, const char *what, visit_fn visit, wane_error *error) {
     struct walk walk = {.build = build, .error = error};
     walk.reply = wane__alloc(REPLY_MOST * sizeof *walk.reply);
-    walk.pick = wane__alloc(REPLY_MOST * sizeof *walk.pick);
+    walk.pick = wane__alloc(REPLY_MOST *
+                            sizeof *walk.pick); /* NOLINT(bugprone-sizeof-expression): pointers, not picks */
     walk.order = wane__alloc(REPLY_MOST * sizeof *walk.order);
     int status = WANE_OK;
-    if (walk.reply == NULL || walk.pick == NULL || walk.order == NULL)
-        status = wane__fail(error, WANE_ENOMEM, "No memory to walk over replies.");
+    if (walk.reply == NULL || walk.pick == NULL || walk.order == NULL) status = WANE_ENOMEM;
     if (status == WANE_OK) status = wane__sorter_rewind(build->replies, error);
     for (uint64_t done = 0; status == WANE_OK; done++) {
         const uint8_t *bytes;
@@ -117,6 +117,7 @@ static int visit_all(struct wane__build *build, const char *what, visit_fn visit
         walk.reply[walk.count++] = reply;
     }
     if (status == WANE_OK && walk.count > 0) status = visit(&walk);
+    if (status == WANE_ENOMEM) wane__fail(error, status, "No memory to walk over replies.");
     wane__free(walk.reply);
     wane__free(walk.pick);
     wane__free(walk.order);

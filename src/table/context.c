@@ -34,7 +34,7 @@ struct wane__context_name wane__context_add(struct wane__context_name name, int3
 uint64_t wane__context_window(uint64_t tenant, const int32_t *end, int count) {
     unsigned char bytes[4 * WANE__WINDOW_MOST];
     put_tokens(end - count, count, bytes);
-    return XXH3_64bits_withSeed(bytes, (size_t)(4 * count), tenant);
+    return XXH3_64bits_withSeed(bytes, 4 * (size_t)count, tenant);
 }
 
 uint32_t wane__context_ten(const int32_t *end) {

@@ -30,7 +30,7 @@ enum {
     VERSION = 1,
     HEAD = 32 /* bytes before the weights */
 };
-#define MAGIC "WANEPHRS"
+static const char magic[8] = {'W', 'A', 'N', 'E', 'P', 'H', 'R', 'S'};
 static const float rate = 0.05f;
 /* No weight that training gives comes near it; a sum of so many stays a number. */
 static const float weight_most = 1e6f;
@@ -138,7 +138,7 @@ static int by_hash(const void *a, const void *b) {
 static void begin(struct wane__phrases *p) {
     for (int b = 0; b < BUCKETS; b++)
         for (int h = 0; h < HIDDEN; h++)
-            p->table[b][h] = (float)((wane__random_unit(1, (uint64_t)(b * HIDDEN + h)) - 0.5) * 0.1);
+            p->table[b][h] = (float)((wane__random_unit(1, (uint64_t)b * HIDDEN + (uint64_t)h) - 0.5) * 0.1);
     for (int h = 0; h < HIDDEN; h++) {
         p->bias[h] = 0.1f; /* most units live at first */
         p->out[h] = h % 2 == 0 ? 0.1f : -0.1f;
@@ -228,7 +228,7 @@ int wane__phrases_save(const struct wane__phrases *phrases, uint8_t **bytes, siz
     *bytes = made;
     *size = 0;
     if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for the phrase classifier.");
-    memcpy(made, MAGIC, 8);
+    memcpy(made, magic, sizeof magic);
     wane__put(made + 8, VERSION, 4);
     wane__put(made + 12, BUCKETS, 4);
     wane__put(made + 16, HIDDEN, 4);
@@ -247,7 +247,7 @@ int wane__phrases_load(const void *from, size_t size, struct wane__phrases **phr
     const uint8_t *bytes = from;
     *phrases = NULL;
     const char *wrong = NULL;
-    if (size < HEAD || memcmp(bytes, MAGIC, 8) != 0)
+    if (size < HEAD || memcmp(bytes, magic, sizeof magic) != 0)
         wrong = "it is none";
     else if (wane__get(bytes + 8, 4) != VERSION)
         wrong = "it is of another version";

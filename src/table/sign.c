@@ -51,8 +51,9 @@ bool wane__sign_parse(const char *text, size_t size, const char *word, const siz
         if (at >= size || text[at] != ' ') return false;
         at++;
         for (size_t i = 0; i < field[f]; i++, at += 2) {
-            if (size - at < 2 || digit(text[at]) < 0 || digit(text[at + 1]) < 0) return false;
-            *out++ = (unsigned char)(digit(text[at]) << 4 | digit(text[at + 1]));
+            int high = size - at < 2 ? -1 : digit(text[at]), low = size - at < 2 ? -1 : digit(text[at + 1]);
+            if (high < 0 || low < 0) return false;
+            *out++ = (unsigned char)(16 * high + low);
         }
     }
     return at == size || (at + 1 == size && text[at] == '\n');

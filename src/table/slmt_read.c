@@ -236,8 +236,14 @@ static bool stands_right(const struct wane__slmt *t, uint32_t at, uint32_t next,
     return last->window < slot->window || (last->window == slot->window && last->ten < slot->ten);
 }
 
+static bool is_zero(const void *bytes, size_t size) {
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < size; i++)
+        if (byte[i] != 0) return false;
+    return true;
+}
+
 static int check_entries(const struct checking *c) {
-    static const struct wane__slmt_slot empty;
     const struct wane__slmt *t = c->table;
     const struct wane__slmt_slot *last = NULL;
     struct wane__candidate top[WANE__SLMT_DEPTH];
@@ -245,7 +251,7 @@ static int check_entries(const struct checking *c) {
     for (uint32_t i = 0; i < t->slots; i++) {
         const struct wane__slmt_slot *slot = &t->slot[i];
         if (slot->shape == 0) {
-            if (memcmp(slot, &empty, sizeof empty) != 0) return damaged(c, "an empty entry is not empty");
+            if (!is_zero(slot, sizeof *slot)) return damaged(c, "an empty entry is not empty");
             continue;
         }
         if (!stands_right(t, i, next, last)) return damaged(c, "its entries are not in their places");

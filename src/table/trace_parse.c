@@ -292,6 +292,10 @@ static void parse_bias(struct fields *f, struct wane__trace_scratch *s) {
             return;
         }
     }
+    if (s->bias == NULL) { /* an empty list */
+        s->request.sampling.bias_count = 0;
+        return;
+    }
     size_t i;
     json_array_foreach(list, i, pair) {
         const json_t *bias = json_array_get(pair, 1);
@@ -337,7 +341,7 @@ static void parse_sampling(struct fields *f, int vocab_size, struct wane__trace_
 static void parse_stops(struct fields *f, struct wane__trace_scratch *s) {
     static const char allowed[] = "a list of at most 16 strings of at most 1024 bytes";
     const json_t *list = get_array(f, "stops", WANE__TRACE_STOPS, allowed), *item;
-    size_t i, offset[WANE__TRACE_STOPS];
+    size_t i, offset[WANE__TRACE_STOPS] = {0};
     wane__buf_clear(&s->stops);
     json_array_foreach(list, i, item) {
         if (!json_is_string(item) || json_string_length(item) > 1024) {

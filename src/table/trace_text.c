@@ -91,7 +91,9 @@ int wane__trace_float(float value, char *out) {
     double a = fabs((double)value);
     char *at = out;
     if (value == 0) {
-        memcpy(out, "-0.0", 4);
+        out[0] = '-';
+        out[1] = out[3] = '0';
+        out[2] = '.';
         if (signbit(value)) return 4; /* "-0" would be the integer 0 */
         *out = '0';
         return 1;
