@@ -10,9 +10,10 @@
 #define LOADS                                                                                         \
     (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_TABLE | FOR_RECORD | \
      FOR_CONFIG)
-#define TABLED  (FOR_RUN | FOR_SERVE | FOR_CONFIG)
-#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
-#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_RECORD | FOR_CONFIG)
+#define TABLED  (FOR_RUN | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
+#define DECODES                                                                                   \
+    (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | FOR_TABLE | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
+#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_TABLE | FOR_RECORD | FOR_CONFIG)
 #define SAMPLES (FOR_RUN | FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (FOR_RUN | FOR_CONFIG)
@@ -149,7 +150,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_TABLE_FILE] = WORDS("Table", "table", 0, "WANE_TABLE", "table.file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "a table of contexts that were seen before; docs/slmt.md has its form"),
     [SET_TABLE_KEY] = WORDS("Table", "table-key", 0, "WANE_TABLE_KEY", "table.key", TYPE_FILE, 1, 4096, NULL,
-        TABLED | FOR_TABLE, "FILE", "the public key that must have signed the table; not set: unsigned ones are taken"),
+        TABLED, "FILE", "the public key that must have signed the table; not set: unsigned ones are taken"),
     [SET_TABLE_MEANING] = CHOICE("Table", "table-meaning", "WANE_TABLE_MEANING", "table.meaning", "exact argmax", "exact",
         TABLED, "what a strict hit does; exact: nothing to the token; argmax: its first token is taken"),
     [SET_SIGN_KEY] = WORDS("Table", "key", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
@@ -158,6 +159,10 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_KEY, "FILE", "where the secret key goes; its public half beside it, with .pub"),
     [SET_HOTTEST] = NUMBER("Table", "hottest", 0, NULL, NULL, TYPE_INTEGER, 0, 1000, "10",
         FOR_TABLE, "info: so many of the entries that were seen most"),
+    [SET_REQUESTS] = NUMBER("Table", "requests", 0, NULL, NULL, TYPE_INTEGER, 0, 1000000000, "0",
+        FOR_TABLE, "replay: the first so many requests; 0: all"),
+    [SET_TENANTS] = WORDS("Table", "tenant", 0, NULL, NULL, TYPE_TEXTS, 0, 64, NULL,
+        FOR_TABLE, "NAME", "replay: requests of this tenant, too; a trace does not name them"),
     [SET_RECORD] = WORDS("Trace", "record", 0, "WANE_RECORD", "trace.record", TYPE_FILE, 1, 4096, NULL,
         SERVES, "FOLDER", "record what is decoded in this folder; not set: nothing is"),
     [SET_RECORD_OUT] = WORDS("Trace", "out", 0, NULL, NULL, TYPE_FILE, 1, 4096, "traces",
@@ -193,7 +198,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_TOKENIZE, "begin as the model wants a text to begin"),
 
     [SET_LOG_FILE] = WORDS("Build", "log-file", 0, NULL, NULL, TYPE_FILES, 1, 100000, NULL,
-        FOR_TABLE, "FILE", "build: a trace, or a folder of them; files behind it count, too"),
+        FOR_TABLE, "FILE", "build, replay: a trace, or a folder of them; files behind it count, too"),
     [SET_VOCAB_SIZE] = NUMBER("Build", "vocab-size", 0, NULL, NULL, TYPE_INTEGER, 0, 16777216, "0",
         FOR_TABLE, "build: tokens that the traces' model must have; 0: as the first says"),
     [SET_TABLE_WINDOW] = NUMBER("Build", "window", 0, NULL, NULL, TYPE_INTEGER, 1, 10, "3",

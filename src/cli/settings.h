@@ -79,6 +79,8 @@ enum setting_id {
     SET_SIGN_KEY,
     SET_OUT,
     SET_HOTTEST,
+    SET_REQUESTS,
+    SET_TENANTS,
     /* trace */
     SET_RECORD,
     SET_RECORD_OUT,
