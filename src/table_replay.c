@@ -63,6 +63,13 @@ static bool goes_on(struct replay *r) {
                                 r->pass == 0 ? "without the table" : "with the table", share);
 }
 
+/* Another session's cache is empty. */
+static int open_session(struct replay *r, wane_error *error) {
+    wane_session_free(r->session);
+    r->session = NULL;
+    return wane_session_new(r->model, &r->session, error);
+}
+
 /* Its reply into r->reply. */
 static int run(struct replay *r, const struct wane__trace_request *request, double *ms, wane_error *error) {
     wane_generation g;
@@ -75,6 +82,8 @@ static int run(struct replay *r, const struct wane__trace_request *request, doub
     g.tenant = tenant_of(r->options, request->tenant);
     g.kind = (int)request->kind;
     r->reply.count = 0;
+    int fresh = r->options->alone ? open_session(r, error) : WANE_OK;
+    if (fresh != WANE_OK) return fresh;
     double began = wane__now();
     int status = wane_session_start(r->session, request->prompt, request->prompt_count, &g, error);
     wane_event event = {0};
@@ -184,7 +193,7 @@ static int open_pass(struct replay *r, int pass, wane_error *error) {
     r->at = 0;
     status =
         wane__trace_read_open(r->options->logs, (size_t)r->options->log_count, &reading, &r->reader, error);
-    return status == WANE_OK ? wane_session_new(r->model, &r->session, error) : status;
+    return status == WANE_OK ? open_session(r, error) : status;
 }
 
 static void close_pass(struct replay *r) {

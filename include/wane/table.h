@@ -250,6 +250,7 @@ typedef struct wane_table_replay_options {
     const wane_table_use *use;  /* the table                                                     */
     const char *const *tenants; /* names beside ""                                               */
     int tenant_count;
+    bool alone;                /* each request begins with an empty cache: no prefix is reused  */
     uint64_t requests;         /* so many at most, the first ones; 0 (default): all             */
     wane_progress_fn progress; /* NULL: none */
     void *progress_user;

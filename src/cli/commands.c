@@ -50,6 +50,14 @@ const struct command cli_commands[] = {
      "text. verify: check every byte, and with --table-key the signature in FILE.sig. sign: write FILE.sig,\n"
      "by a secret key that wane key made.",
      "build merge replay info verify sign", command_table},
+    {"auto-build", FOR_AUTO_BUILD, "wane auto-build [OPTION...] FOLDER --output FILE",
+     "keep a table up to date with a folder of traces",
+     "Looks into FOLDER once in a while; when --min-new token records have come, builds a table of all of\n"
+     "them, replays the first --requests requests with it, and only if every token is the same signs it\n"
+     "(--key) and puts it in FILE's place. A server with --table FILE takes it in by itself. Log lines go "
+     "to\n"
+     "standard error, with --json an object a round to standard output.",
+     NULL, command_auto_build},
     {"key", FOR_KEY, "wane key new [--out FILE] [--json]", "make keys for signing tables",
      "new: an Ed25519 pair: a secret key for its owner only, and its public half, whose name ends in .pub.\n"
      "No file is ever written over.",

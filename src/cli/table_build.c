@@ -18,8 +18,7 @@ static bool show_progress(void *user, const char *what, double share) {
     return !interrupt_seen();
 }
 
-/* What the settings say; the paths stay the settings'. */
-static void options_from(const struct settings *settings, wane_table_build_options *options) {
+void table_options_from(const struct settings *settings, wane_table_build_options *options) {
     wane_table_build_options_init(options);
     options->output = setting_text(settings, SET_OUTPUT);
     options->partial = setting_on(settings, SET_PARTIAL);
@@ -224,7 +223,7 @@ static int usage_of_build(const struct settings *settings, const wane_table_buil
 int table_build(const struct settings *settings, size_t first) {
     wane_table_build_options options;
     size_t count;
-    options_from(settings, &options);
+    table_options_from(settings, &options);
     const char **logs = table_logs(settings, first, &count);
     options.logs = logs;
     options.log_count = (int)count;
@@ -236,7 +235,7 @@ int table_build(const struct settings *settings, size_t first) {
 
 int table_merge(const struct settings *settings, size_t first) {
     wane_table_build_options options;
-    options_from(settings, &options);
+    table_options_from(settings, &options);
     const char *name = setting_text(settings, SET_SWEEP);
     if (settings->operand_count == first)
         return cli_usage("table",

@@ -8,6 +8,8 @@
 int table_build(const struct settings *settings, size_t first);
 int table_merge(const struct settings *settings, size_t first);
 
+/* What the settings say of building; the paths stay the settings'. */
+void table_options_from(const struct settings *settings, wane_table_build_options *options);
 /* What the settings say of a table in use; the paths stay the settings'. */
 void table_use_from(const struct settings *settings, wane_table_use *use);
 /* The traces that --log-file and the operands name, to be freed with free(); NULL when there are none. */

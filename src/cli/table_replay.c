@@ -132,6 +132,7 @@ int table_replay(const struct settings *settings, size_t first) {
     options.use = &use;
     options.tenants = (const char *const *)settings->value[SET_TENANTS].list;
     options.tenant_count = (int)settings->value[SET_TENANTS].list_count;
+    options.alone = !setting_on(settings, SET_PREFIX_REUSE);
     options.requests = (uint64_t)settings->value[SET_REQUESTS].integer;
     int code = use.path != NULL ? replay(settings, &options)
                                 : cli_usage("table", "wane table replay needs --table FILE, a .slmt file");

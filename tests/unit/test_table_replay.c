@@ -138,6 +138,8 @@ static void test_same_tokens(void **unused) {
     /* The same again: nothing was left over that would count. */
     wane_table_replay_report second = replay(model, &options);
     assert_int_equal(second.accepted[3], report.accepted[3]);
+    options.alone = true;
+    assert_int_equal(replay(model, &options).equal, report.equal);
     static const char *const names[] = {"bob", "ada"};
     options.tenants = names;
     options.tenant_count = 2;
