@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 #include "model.h"
+#include "model_table.h"
 
 #include <string.h>
 
@@ -26,6 +27,12 @@ void wane__drafts_init(struct wane__drafts *drafts, struct wane__rows *rows) {
 void wane__drafts_close(struct wane__drafts *drafts) {
     wane__draft_pool_free(&drafts->pool);
     pthread_mutex_destroy(&drafts->lock);
+}
+
+void wane__drafts_forget(struct wane__drafts *drafts) {
+    wane__draft_pool_free(&drafts->pool);
+    drafts->pace = (struct wane__draft_pace){0};
+    memset(drafts->proof, 0, sizeof drafts->proof);
 }
 
 static void set_mode(struct wane__drafts *drafts, int mode, const char *reason) {
@@ -106,8 +113,11 @@ void wane__ahead_begin(struct wane__ahead *ahead, struct wane__drafts *drafts,
     ahead->ready = true;
     ahead->drafts = drafts;
     ahead->tenant = wane__draft_pool_enter(&drafts->pool, tenant);
+    struct wane__model_table *table = drafts->rows->table;
+    if (table != NULL) wane__table_chain_init(&ahead->chain, table->holder, reply->tenant);
     wane__drafter_begin(&ahead->drafter, reply->context.id, reply->context.count,
-                        ahead->tenant != NULL ? &ahead->tenant->ngrams : NULL, drafts->chain);
+                        ahead->tenant != NULL ? &ahead->tenant->ngrams : NULL,
+                        table != NULL ? &ahead->chain.as : NULL);
 }
 
 void wane__ahead_end(struct wane__ahead *ahead, const struct wane__reply *reply) {

@@ -19,7 +19,7 @@
 
 #include "draft_pace.h"
 #include "layer.h"
-#include "table/draft.h"
+#include "table/chain.h"
 
 /* Regions of context length: up to 256 cells, 512, 1,024, … */
 #define WANE__AHEAD_REGIONS 16
@@ -45,7 +45,6 @@ struct wane__drafts {
     bool impossible; /* whatever the mode is */
     struct wane__draft_pace pace;
     struct wane__draft_pool pool;
-    const struct wane__draft_chain *chain; /* a table as a source; NULL: none. Set while nobody decodes. */
     struct wane__proof proof[2][WANE__AHEAD_REGIONS]; /* alone; with other rows in the call */
     uint64_t calls;                                   /* blocks, for the share that is rehearsed */
     pthread_mutex_t lock;
@@ -54,6 +53,8 @@ struct wane__drafts {
 
 void wane__drafts_init(struct wane__drafts *drafts, struct wane__rows *rows);
 void wane__drafts_close(struct wane__drafts *drafts);
+/* Forget earlier replies, what was proven and what was timed, as if nothing had been decoded. While nobody stands on it. */
+void wane__drafts_forget(struct wane__drafts *drafts);
 /* As the options say and the model allows. WANE_EINVAL for options out of range. */
 int wane__drafts_open(struct wane__drafts *drafts, const wane_model_options *options, wane_error *error);
 
@@ -63,9 +64,10 @@ struct wane__ahead {
     struct wane__drafter drafter;
     bool ready; /* the drafter has its memory */
     struct wane__pool_tenant *tenant;
-    int hold;  /* tokens to go without a draft */
-    int count; /* drafted tokens of the block under way, 0: none */
-    int at;    /* of these, drawn */
+    struct wane__table_chain chain; /* of the model's table, while there is one */
+    int hold;                       /* tokens to go without a draft */
+    int count;                      /* drafted tokens of the block under way, 0: none */
+    int at;                         /* of these, drawn */
     enum wane__draft_source source;
     int32_t token[WANE__DRAFT_MOST];
     int region, class, company; /* of the block, or of the one that was rehearsed */

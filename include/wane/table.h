@@ -237,6 +237,51 @@ WANE_API const float *wane_table_bands(void);
 WANE_API int wane_table_build(const wane_table_build_options *options, wane_table_report *report,
                               wane_error *error);
 
+/* ------------------------------------------------------------------ replaying */
+
+/*
+ * Run recorded requests again, without a table and with it, and compare. Requests of which something was redacted are left
+ * out, those of tenants that are not named too: a trace knows tenants by a hash alone.
+ */
+typedef struct wane_table_replay_options {
+    size_t size;
+    const char *const *logs; /* trace files, or folders of them; they must be of the model    */
+    int log_count;
+    const wane_table_use *use;  /* the table                                                     */
+    const char *const *tenants; /* names beside ""                                               */
+    int tenant_count;
+    bool alone;                /* each request begins with an empty cache: no prefix is reused  */
+    uint64_t requests;         /* so many at most, the first ones; 0 (default): all             */
+    wane_progress_fn progress; /* NULL: none */
+    void *progress_user;
+} wane_table_replay_options;
+
+WANE_API void wane_table_replay_options_init(wane_table_replay_options *options);
+
+typedef struct wane_table_replay_hits {
+    uint64_t tokens, strict, rank, miss, absent; /* as in wane_table_state */
+} wane_table_replay_hits;
+
+typedef struct wane_table_replay_report {
+    uint64_t requests;  /* that ran both ways                                                   */
+    uint64_t divergent; /* of them, whose replies differ                                        */
+    char first_divergent[65];
+    uint64_t redacted, other_tenants, too_long; /* left out                                       */
+    uint64_t tokens, equal;                     /* of the longer replies; in the same place equal */
+    double agreement;                           /* equal / tokens; 1 without tokens               */
+    wane_table_replay_hits hits[WANE_TABLE_KINDS];
+    uint64_t proposed[4], accepted[4]; /* drafted tokens with the table, by wane_draft_source_name */
+    double ms_without, ms_with;        /* from a request's start to its end, summed                */
+} wane_table_replay_report;
+
+/*
+ * WANE_EBUSY while a session or a scheduler stands on the model; WANE_EINVAL when it has a recorder, when traces are of
+ * another model, or when there is no request to run. Drafts are as the model has them; what they learned is forgotten before
+ * either run. Afterwards the model has no table.
+ */
+WANE_API int wane_table_replay(wane_model *model, const wane_table_replay_options *options,
+                               wane_table_replay_report *report, wane_error *error);
+
 /* ---- the end of building --------------------------------------------------------------------------------------- */
 
 #ifdef __cplusplus

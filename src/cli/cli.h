@@ -45,6 +45,7 @@ int command_tokenize(struct settings *settings);
 int command_head(struct settings *settings);
 int head_statistics(const struct settings *settings); /* wane head statistics */
 int command_table(struct settings *settings);
+int command_auto_build(struct settings *settings);
 int command_key(struct settings *settings);
 int command_record(struct settings *settings);
 int command_trace(struct settings *settings);

@@ -216,8 +216,20 @@ static int kind_of(const struct work *work, const json_t *object, const wane_mes
     return strcmp(said, "guess") == 0 ? wane_kind_guess(messages, count) : wane_kind_from(said);
 }
 
+/* Another session's cache is empty: what is computed then does not depend on the prompt before. */
+static int fresh_session(struct work *work, wane_error *error) {
+    interrupt_target(NULL);
+    wane_session_free(work->session);
+    work->session = NULL;
+    int result = wane_session_new(work->model, &work->session, error);
+    if (result == WANE_OK) interrupt_target(work->session);
+    return result;
+}
+
 static int decode(struct work *work, const wane_tokens *prompt, const wane_generation *g, wane_error *error) {
-    int result = wane_session_start(work->session, prompt->id, prompt->count, g, error);
+    int result = WANE_OK;
+    if (!setting_on(work->settings, SET_PREFIX_REUSE)) result = fresh_session(work, error);
+    if (result == WANE_OK) result = wane_session_start(work->session, prompt->id, prompt->count, g, error);
     while (result == WANE_OK) {
         wane_event event;
         result = wane_session_next(work->session, &event, error);

@@ -11,6 +11,14 @@
 #include <string.h>
 #include <time.h>
 
+void table_use_from(const struct settings *settings, wane_table_use *use) {
+    wane_table_use_init(use);
+    use->path = setting_text(settings, SET_TABLE_FILE);
+    use->key = setting_text(settings, SET_TABLE_KEY);
+    use->meaning = strcmp(setting_text(settings, SET_TABLE_MEANING), "argmax") == 0 ? WANE_TABLE_ARGMAX
+                                                                                    : WANE_TABLE_EXACT;
+}
+
 int table_attach(const struct settings *settings, wane_model *model) {
     wane_table_use use;
     wane_error error = {0};
@@ -21,11 +29,7 @@ int table_attach(const struct settings *settings, wane_model *model) {
             return cli_fail(EXIT_USAGE, "--table-key checks a table, and no --table was given");
         return EXIT_FINE;
     }
-    wane_table_use_init(&use);
-    use.path = path;
-    use.key = setting_text(settings, SET_TABLE_KEY);
-    use.meaning = strcmp(setting_text(settings, SET_TABLE_MEANING), "argmax") == 0 ? WANE_TABLE_ARGMAX
-                                                                                   : WANE_TABLE_EXACT;
+    table_use_from(settings, &use);
     return wane_model_set_table(model, &use, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 
@@ -212,16 +216,19 @@ int command_table(struct settings *settings) {
         int (*run)(const struct settings *settings, const char *path);
     } parts[] = {{"info", info}, {"verify", verify}, {"sign", sign}};
     const char *what = settings->operand_count > 0 ? settings->operands[0] : NULL;
-    if (what == NULL) return cli_usage("table", "wane table needs build, merge, info, verify or sign");
+    if (what == NULL)
+        return cli_usage("table", "wane table needs build, merge, replay, info, verify or sign");
     if (strcmp(what, "build") == 0) return table_build(settings, 1);
     if (strcmp(what, "merge") == 0) return table_merge(settings, 1);
+    if (strcmp(what, "replay") == 0) return table_replay(settings, 1);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (strcmp(parts[i].word, what) != 0) continue;
         if (settings->operand_count != 2)
             return cli_usage("table", "wane table %s needs one table: a .slmt file", what);
         return parts[i].run(settings, settings->operands[1]);
     }
-    return cli_usage("table", "wane table knows build, merge, info, verify and sign; got \"%.60s\"", what);
+    return cli_usage("table", "wane table knows build, merge, replay, info, verify and sign; got \"%.60s\"",
+                     what);
 }
 
 int command_key(struct settings *settings) {

@@ -38,16 +38,26 @@ const struct command cli_commands[] = {
     {"table", FOR_TABLE,
      "wane table build [OPTION...] --log-file TRACE... --output FILE\n"
      "       wane table merge [OPTION...] --output FILE PART...\n"
+     "       wane table replay [OPTION...] --log-file TRACE... --table FILE\n"
      "       wane table info [--model MODEL] [--hottest N] [--json] FILE\n"
      "       wane table verify [--table-key FILE] [--json] FILE\n"
      "       wane table sign --key FILE [--json] FILE",
-     "build, examine, check and sign tables of contexts seen before",
+     "build, replay, examine, check and sign tables of contexts seen before",
      "build: make a table of traces, as docs/table.md defines it; the same traces and settings give the\n"
      "same bytes. slmt_builder is build by another name. merge: make one of what build --partial wrote.\n"
+     "replay: run the recorded requests without the table and with it; exit code 1 if a token differs.\n"
      "info: parameters, sizes, where it comes from, and the entries that were seen most; with --model their\n"
      "text. verify: check every byte, and with --table-key the signature in FILE.sig. sign: write FILE.sig,\n"
      "by a secret key that wane key made.",
-     "build merge info verify sign", command_table},
+     "build merge replay info verify sign", command_table},
+    {"auto-build", FOR_AUTO_BUILD, "wane auto-build [OPTION...] FOLDER --output FILE",
+     "keep a table up to date with a folder of traces",
+     "Looks into FOLDER once in a while; when --min-new token records have come, builds a table of all of\n"
+     "them, replays the first --requests requests with it, and only if every token is the same signs it\n"
+     "(--key) and puts it in FILE's place. A server with --table FILE takes it in by itself. Log lines go "
+     "to\n"
+     "standard error, with --json an object a round to standard output.",
+     NULL, command_auto_build},
     {"key", FOR_KEY, "wane key new [--out FILE] [--json]", "make keys for signing tables",
      "new: an Ed25519 pair: a secret key for its owner only, and its public half, whose name ends in .pub.\n"
      "No file is ever written over.",

@@ -7,12 +7,12 @@
  */
 #include "settings.h"
 
-#define LOADS                                                                                         \
-    (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_TABLE | FOR_RECORD | \
-     FOR_CONFIG)
-#define TABLED  (FOR_RUN | FOR_SERVE | FOR_CONFIG)
-#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
-#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_RECORD | FOR_CONFIG)
+#define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
+#define LOADS \
+    (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_CONFIG)
+#define TABLED  (FOR_RUN | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
+#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
+#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
 #define SAMPLES (FOR_RUN | FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (FOR_RUN | FOR_CONFIG)
@@ -128,7 +128,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_PROMPT_CHUNK] = NUMBER("Server", "prompt-chunk", 0, "WANE_PROMPT_CHUNK", "serve.prompt_chunk", TYPE_INTEGER, 1, 4096, "128",
         SERVES, "prompt tokens in one call while others decode"),
     [SET_PREFIX_REUSE] = SWITCH("Server", "prefix-reuse", 0, "WANE_PREFIX_REUSE", "serve.prefix_reuse", "on",
-        SERVES, "keep the beginnings that requests share"),
+        SERVES | FOR_RECORD | BUILDS, "keep the beginnings that requests share; off: each one by itself"),
     [SET_DEADLINE] = NUMBER("Server", "deadline", 0, "WANE_DEADLINE", "serve.deadline_ms", TYPE_INTEGER, 0, 86400000, "0",
         SERVES, "ms that a request may take; 0: no limit"),
     [SET_PING] = NUMBER("Server", "ping", 0, "WANE_PING", "serve.ping_ms", TYPE_INTEGER, 100, 3600000, "5000",
@@ -149,15 +149,25 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_TABLE_FILE] = WORDS("Table", "table", 0, "WANE_TABLE", "table.file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "a table of contexts that were seen before; docs/slmt.md has its form"),
     [SET_TABLE_KEY] = WORDS("Table", "table-key", 0, "WANE_TABLE_KEY", "table.key", TYPE_FILE, 1, 4096, NULL,
-        TABLED | FOR_TABLE, "FILE", "the public key that must have signed the table; not set: unsigned ones are taken"),
+        TABLED, "FILE", "the public key that must have signed the table; not set: unsigned ones are taken"),
     [SET_TABLE_MEANING] = CHOICE("Table", "table-meaning", "WANE_TABLE_MEANING", "table.meaning", "exact argmax", "exact",
         TABLED, "what a strict hit does; exact: nothing to the token; argmax: its first token is taken"),
     [SET_SIGN_KEY] = WORDS("Table", "key", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_TABLE, "FILE", "sign: the secret key"),
+        BUILDS, "FILE", "sign, auto-build: the secret key"),
     [SET_OUT] = WORDS("Table", "out", 0, NULL, NULL, TYPE_FILE, 1, 4000, "wane.key",
         FOR_KEY, "FILE", "where the secret key goes; its public half beside it, with .pub"),
     [SET_HOTTEST] = NUMBER("Table", "hottest", 0, NULL, NULL, TYPE_INTEGER, 0, 1000, "10",
         FOR_TABLE, "info: so many of the entries that were seen most"),
+    [SET_REQUESTS] = NUMBER("Table", "requests", 0, NULL, NULL, TYPE_INTEGER, 0, 1000000000, "0",
+        BUILDS, "replay: the first so many requests; 0: all; auto-build: 16 where it is not given"),
+    [SET_TENANTS] = WORDS("Table", "tenant", 0, NULL, NULL, TYPE_TEXTS, 0, 64, NULL,
+        BUILDS, "NAME", "replay: requests of this tenant, too; a trace does not name them"),
+    [SET_ONCE] = SWITCH("Table", "once", 0, NULL, NULL, "off",
+        FOR_AUTO_BUILD, "one round, not one after another"),
+    [SET_EVERY] = NUMBER("Table", "every", 0, NULL, NULL, TYPE_INTEGER, 1, 86400, "60",
+        FOR_AUTO_BUILD, "seconds between rounds"),
+    [SET_MIN_NEW] = NUMBER("Table", "min-new", 0, NULL, NULL, TYPE_INTEGER, 1, 1000000000000, "10000",
+        FOR_AUTO_BUILD, "token records that must have come since the last build"),
     [SET_RECORD] = WORDS("Trace", "record", 0, "WANE_RECORD", "trace.record", TYPE_FILE, 1, 4096, NULL,
         SERVES, "FOLDER", "record what is decoded in this folder; not set: nothing is"),
     [SET_RECORD_OUT] = WORDS("Trace", "out", 0, NULL, NULL, TYPE_FILE, 1, 4096, "traces",
@@ -193,41 +203,41 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_TOKENIZE, "begin as the model wants a text to begin"),
 
     [SET_LOG_FILE] = WORDS("Build", "log-file", 0, NULL, NULL, TYPE_FILES, 1, 100000, NULL,
-        FOR_TABLE, "FILE", "build: a trace, or a folder of them; files behind it count, too"),
+        FOR_TABLE, "FILE", "build, replay: a trace, or a folder of them; files behind it count, too"),
     [SET_VOCAB_SIZE] = NUMBER("Build", "vocab-size", 0, NULL, NULL, TYPE_INTEGER, 0, 16777216, "0",
         FOR_TABLE, "build: tokens that the traces' model must have; 0: as the first says"),
     [SET_TABLE_WINDOW] = NUMBER("Build", "window", 0, NULL, NULL, TYPE_INTEGER, 1, 10, "3",
-        FOR_TABLE, "build: last tokens that name a context"),
+        BUILDS, "build: last tokens that name a context"),
     [SET_DEPTH] = NUMBER("Build", "depth", 0, NULL, NULL, TYPE_INTEGER, 1, 5, "5",
-        FOR_TABLE, "build: candidates of an entry"),
+        BUILDS, "build: candidates of an entry"),
     [SET_SAMPLES] = NUMBER("Build", "samples", 0, NULL, NULL, TYPE_INTEGER, 0, 1000000000, "0",
-        FOR_TABLE, "build: records of each kind at most; 0: all"),
+        BUILDS, "build: records of each kind at most; 0: all"),
     [SET_MIN_STABILITY] = NUMBER("Build", "min-stability", 0, NULL, NULL, TYPE_REAL, -1, 1, "0.999",
-        FOR_TABLE, "build: mean cosine of the logits seen in a stable context"),
+        BUILDS, "build: mean cosine of the logits seen in a stable context"),
     [SET_MIN_SHARE] = NUMBER("Build", "min-share", 0, NULL, NULL, TYPE_REAL, 0, 1, "0.95",
-        FOR_TABLE, "build: share of its samples that must agree"),
+        BUILDS, "build: share of its samples that must agree"),
     [SET_MIN_SEEN] = NUMBER("Build", "min-seen", 0, NULL, NULL, TYPE_INTEGER, 1, 1000000, "2",
-        FOR_TABLE, "build: times that a context must have been seen"),
+        BUILDS, "build: times that a context must have been seen"),
     [SET_FOLLOW] = NUMBER("Build", "follow", 0, NULL, NULL, TYPE_REAL, 0.01, 1, "0.5",
-        FOR_TABLE, "build: share of the replies that must follow a continuation"),
+        BUILDS, "build: share of the replies that must follow a continuation"),
     [SET_MAX_ENTRIES] = NUMBER("Build", "max-entries", 0, NULL, NULL, TYPE_INTEGER, 1, 16000000, "50000",
-        FOR_TABLE, "build: entries of the table; the most useful stay"),
+        BUILDS, "build: entries of the table; the most useful stay"),
     [SET_OUTPUT] = WORDS("Build", "output", 'o', NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_TABLE, "FILE", "build: the table to write"),
+        BUILDS, "FILE", "build: the table to write"),
     [SET_REPORT] = WORDS("Build", "report", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_TABLE, "FILE", "build: write the report as JSON; without --output nothing else"),
     [SET_PHRASES] = SWITCH("Build", "phrases", 0, NULL, NULL, "off",
-        FOR_TABLE, "build: learn how well continuations are followed"),
+        BUILDS, "build: learn how well continuations are followed"),
     [SET_PARTIAL] = SWITCH("Build", "partial", 0, NULL, NULL, "off",
         FOR_TABLE, "build: write a part for wane table merge"),
     [SET_SWEEP] = CHOICE("Build", "sweep", NULL, NULL, "window depth stability entries", NULL,
         FOR_TABLE, "build: try several values of this, write no table"),
     [SET_STAMP] = SWITCH("Build", "stamp", 0, NULL, NULL, "off",
-        FOR_TABLE, "build: put the time into the table; off: equal traces give equal bytes"),
+        BUILDS, "build: put the time into the table; off: equal traces give equal bytes"),
     [SET_BUILD_MEMORY] = NUMBER("Build", "memory", 0, NULL, NULL, TYPE_BYTES, 134217728, 1099511627776, "512M",
-        FOR_TABLE, "build: bytes of memory; the rest goes to temporary files"),
+        BUILDS, "build: bytes of memory; the rest goes to temporary files"),
     [SET_TEMPORARY] = WORDS("Build", "temporary", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_TABLE, "FOLDER", "build: where these go; not set: TMPDIR or /tmp"),
+        BUILDS, "FOLDER", "build: where these go; not set: TMPDIR or /tmp"),
 
     [SET_TOKENS] = NUMBER("Bench", "tokens", 0, NULL, NULL, TYPE_INTEGER, 2, 4096, "64",
         FOR_BENCH | FOR_HEAD, "tokens decoded for each prompt"),

@@ -79,6 +79,11 @@ enum setting_id {
     SET_SIGN_KEY,
     SET_OUT,
     SET_HOTTEST,
+    SET_REQUESTS,
+    SET_TENANTS,
+    SET_ONCE,
+    SET_EVERY,
+    SET_MIN_NEW,
     /* trace */
     SET_RECORD,
     SET_RECORD_OUT,
@@ -150,7 +155,8 @@ enum {
     FOR_KEY = 1024,
     FOR_RECORD = 2048,
     FOR_TRACE = 4096,
-    FOR_ALL = 8191
+    FOR_AUTO_BUILD = 8192,
+    FOR_ALL = 16383
 };
 
 enum setting_type {

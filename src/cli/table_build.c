@@ -18,8 +18,7 @@ static bool show_progress(void *user, const char *what, double share) {
     return !interrupt_seen();
 }
 
-/* What the settings say; the paths stay the settings'. */
-static void options_from(const struct settings *settings, wane_table_build_options *options) {
+void table_options_from(const struct settings *settings, wane_table_build_options *options) {
     wane_table_build_options_init(options);
     options->output = setting_text(settings, SET_OUTPUT);
     options->partial = setting_on(settings, SET_PARTIAL);
@@ -197,33 +196,46 @@ static int run(const struct settings *settings, wane_table_build_options *option
     return code;
 }
 
-int table_build(const struct settings *settings, size_t first) {
-    wane_table_build_options options;
-    options_from(settings, &options);
+const char **table_logs(const struct settings *settings, size_t first, size_t *count) {
     const struct setting_value *named = &settings->value[SET_LOG_FILE];
-    size_t count = named->list_count + settings->operand_count - first;
-    if (count == 0)
-        return cli_usage("table", "wane table build needs traces: --log-file FILE, or a folder of them");
-    if (options.output == NULL && setting_text(settings, SET_SWEEP) == NULL &&
-        !setting_on(settings, SET_PARTIAL) && setting_text(settings, SET_REPORT) == NULL)
-        return cli_usage(
-            "table", "wane table build needs --output FILE; --report FILE alone tells what it would hold");
-    if (options.partial && options.output == NULL)
-        return cli_usage("table", "wane table build --partial needs --output FILE");
-    const char **logs = text_alloc(count * sizeof *logs);
+    *count = named->list_count + settings->operand_count - first;
+    if (*count == 0) return NULL;
+    const char **logs = text_alloc(*count * sizeof *logs);
     for (size_t i = 0; i < named->list_count; i++) logs[i] = named->list[i];
     for (size_t i = first; i < settings->operand_count; i++)
         logs[named->list_count + i - first] = settings->operands[i];
+    return logs;
+}
+
+static int usage_of_build(const struct settings *settings, const wane_table_build_options *options,
+                          size_t count) {
+    if (count == 0)
+        return cli_usage("table", "wane table build needs traces: --log-file FILE, or a folder of them");
+    if (options->output == NULL && setting_text(settings, SET_SWEEP) == NULL &&
+        !setting_on(settings, SET_PARTIAL) && setting_text(settings, SET_REPORT) == NULL)
+        return cli_usage(
+            "table", "wane table build needs --output FILE; --report FILE alone tells what it would hold");
+    if (options->partial && options->output == NULL)
+        return cli_usage("table", "wane table build --partial needs --output FILE");
+    return EXIT_FINE;
+}
+
+int table_build(const struct settings *settings, size_t first) {
+    wane_table_build_options options;
+    size_t count;
+    table_options_from(settings, &options);
+    const char **logs = table_logs(settings, first, &count);
     options.logs = logs;
     options.log_count = (int)count;
-    int code = run(settings, &options);
+    int code = usage_of_build(settings, &options, count);
+    if (code == EXIT_FINE) code = run(settings, &options);
     free(logs);
     return code;
 }
 
 int table_merge(const struct settings *settings, size_t first) {
     wane_table_build_options options;
-    options_from(settings, &options);
+    table_options_from(settings, &options);
     const char *name = setting_text(settings, SET_SWEEP);
     if (settings->operand_count == first)
         return cli_usage("table",

@@ -211,14 +211,12 @@ static void offer_way(struct wane__drafter *d, const int32_t *end, int have, int
 
 static void offer_chain(struct wane__drafter *d, const int32_t *end, int have, int most) {
     struct wane__draft draft = {.source = WANE__DRAFT_TABLE};
-    float chance = 0;
-    draft.count = d->chain->propose(d->chain->user, end, have, draft.token, most, &chance);
+    draft.count = d->chain->propose(d->chain->user, end, have, draft.token, most, draft.chance);
     if (draft.count <= 0) return;
     /* What the table says counts as what is assumed at first; what was seen since is in class 0. */
     float tried = d->tried[WANE__DRAFT_TABLE][0], right = d->right[WANE__DRAFT_TABLE][0];
-    chance = (right + 4 * FIRST_WEIGHT * chance) / (tried + 4 * FIRST_WEIGHT);
     for (int i = 0; i < draft.count; i++) {
-        draft.chance[i] = chance;
+        draft.chance[i] = (right + 4 * FIRST_WEIGHT * draft.chance[i]) / (tried + 4 * FIRST_WEIGHT);
         draft.class[i] = 0; /* a table has no lengths */
     }
     offer(d, &draft);

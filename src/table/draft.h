@@ -47,8 +47,8 @@ enum {
 int wane__match_class(int length);
 
 /*
- * A table as a source: propose up to `most` tokens after the `have` that end at `end`; returns how many. *chance: of the first
- * one, and of each after it, that it is drawn; 0 … 1. Called in a step: it allocates nothing.
+ * A table as a source (chain.h): propose up to `most` tokens after the `have` that end at `end`; returns how many. chance[i]:
+ * that token i is drawn, given that all before it were; 0 … 1. Called in a step: it allocates nothing.
  */
 struct wane__draft_chain {
     int (*propose)(void *user, const int32_t *end, int have, int32_t *out, int most, float *chance);

@@ -19,6 +19,7 @@
 
 struct snapshot {
     struct wane__slmt slmt;
+    struct wane__phrases *phrases; /* NULL: none */
     atomic_uint holders;
 };
 
@@ -54,7 +55,12 @@ struct wane__table {
 static void give(struct snapshot *snapshot) {
     if (atomic_fetch_sub_explicit(&snapshot->holders, 1, memory_order_acq_rel) != 1) return;
     wane__slmt_close(&snapshot->slmt);
+    wane__phrases_free(snapshot->phrases);
     wane__free(snapshot);
+}
+
+static const struct snapshot *snapshot_of(const struct wane__slmt *taken) {
+    return (const struct snapshot *)(const void *)((const char *)taken - offsetof(struct snapshot, slmt));
 }
 
 const struct wane__slmt *wane__table_take(struct wane__table *table) {
@@ -67,7 +73,20 @@ const struct wane__slmt *wane__table_take(struct wane__table *table) {
 
 void wane__table_give(const struct wane__slmt *taken) {
     if (taken == NULL) return;
-    give((struct snapshot *)(uintptr_t)((const char *)taken - offsetof(struct snapshot, slmt)));
+    give((struct snapshot *)(uintptr_t)snapshot_of(taken));
+}
+
+const struct wane__phrases *wane__table_phrases(const struct wane__slmt *taken) {
+    return snapshot_of(taken)->phrases;
+}
+
+/* A classifier that cannot be used costs good guesses, nothing else. */
+static void open_phrases(const struct wane__table *table, struct snapshot *made) {
+    const struct wane__slmt *slmt = &made->slmt;
+    wane_error error = {0};
+    size_t size = (size_t)slmt->header->section[WANE__SLMT_PHRASES].size;
+    if (size > 0 && wane__phrases_load(slmt->phrases, size, &made->phrases, &error) != WANE_OK)
+        wane__log(table->log, WANE_LOG_WARN, "table: %s", error.text);
 }
 
 static int open_snapshot(const struct wane__table *table, struct snapshot **made, wane_error *error) {
@@ -76,7 +95,10 @@ static int open_snapshot(const struct wane__table *table, struct snapshot **made
     atomic_init(&(*made)->holders, 1);
     int status = wane__slmt_open(table->path, table->any_origin ? NULL : &table->origin,
                                  table->signed_only ? table->key : NULL, &(*made)->slmt, error);
-    if (status == WANE_OK) return WANE_OK;
+    if (status == WANE_OK) {
+        open_phrases(table, *made);
+        return WANE_OK;
+    }
     wane__free(*made);
     *made = NULL;
     return status;

@@ -13,6 +13,7 @@
 #define WANE_TABLE_HOLDER_H
 
 #include "core/log.h"
+#include "table/phrases.h"
 #include "table/slmt_read.h"
 
 struct wane__table; /* thread-safe */
@@ -43,6 +44,8 @@ void wane__table_free(struct wane__table *table);
 /* The table as it is now, until it is given back; NULL while it is off. Allocates nothing. */
 const struct wane__slmt *wane__table_take(struct wane__table *table);
 void wane__table_give(const struct wane__slmt *taken);
+/* The phrase classifier of a table that was taken; NULL: it has none. Good as long as the table is. */
+const struct wane__phrases *wane__table_phrases(const struct wane__slmt *taken);
 
 /* Read the file anew. On failure see above; the error says what became of the old one. */
 int wane__table_reload(struct wane__table *table, wane_error *error);

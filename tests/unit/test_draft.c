@@ -172,8 +172,7 @@ static int chain(void *user, const int32_t *end, int have, int32_t *out, int mos
     (void)user;
     if (have < 1 || end[-1] != 77) return 0;
     int count = most < 5 ? most : 5;
-    for (int i = 0; i < count; i++) out[i] = 500 + i;
-    *chance = 0.95f;
+    for (int i = 0; i < count; i++) out[i] = 500 + i, chance[i] = 0.95f;
     return count;
 }
 
