@@ -306,6 +306,7 @@ typedef struct wane_generation {
     const char *tenant;       /* prefix reuse never crosses tenants; NULL: ""                      */
     uint32_t deadline_ms;     /* from submission to the last token; 0: none                        */
     bool no_draft;            /* verify nothing ahead: the same tokens, one by one                 */
+    bool no_memo;             /* neither repeat what was answered before, nor keep this            */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);
@@ -563,6 +564,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 }
 #endif
 #include "wane/draft.h"
+#include "wane/memo.h"
 #include "wane/table.h"
 #include "wane/trace.h"
 

@@ -135,6 +135,12 @@ struct model_wish {
 int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
 /* Give the model the table that --table names, if it does. Returns EXIT_FINE or an exit code after a complaint. */
 int table_attach(const struct settings *settings, wane_model *model);
+/*
+ * Give the model the memo that --memo and --memo-file name. Returns EXIT_FINE or an exit code after a complaint. Afterwards, when
+ * nothing stands on the model any more, write its file: that complains, too.
+ */
+int memo_attach(const struct settings *settings, wane_model *model);
+int memo_save(wane_model *model);
 /* Sampling by the settings; nothing in it is owned. */
 void sampling_from(const struct settings *settings, wane_sampling *sampling);
 

@@ -246,7 +246,12 @@ int command_serve(struct settings *settings) {
     log_info(&logging, "loaded %s: %s, %.0f MB, %d threads, context of %d tokens", facts->name,
              facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
     code = table_attach(settings, model);
-    if (code == EXIT_FINE) code = serve(settings, &logging, model);
+    if (code == EXIT_FINE) code = memo_attach(settings, model);
+    if (code == EXIT_FINE) {
+        code = serve(settings, &logging, model);
+        int saved = memo_save(model);
+        if (code == EXIT_FINE) code = saved;
+    }
     wane_model_free(model);
     return code;
 }

@@ -77,7 +77,7 @@ bool wane__llama_repack_pays(const char *path) {
     if (file == NULL) return true; /* the loader will say what is wrong with it */
     bool known[GGML_TYPE_COUNT] = {false}, moves[GGML_TYPE_COUNT] = {false};
     double moved = 0, all = 0;
-    for (const struct ggml_tensor *t = ggml_get_first_tensor(tensors); t != NULL;
+    for (struct ggml_tensor *t = ggml_get_first_tensor(tensors); t != NULL;
          t = ggml_get_next_tensor(tensors, t)) {
         /* Embeddings are read row by row, whatever their type. */
         if (strncmp(t->name, "blk.", 4) != 0 || ggml_n_dims(t) != 2) continue;

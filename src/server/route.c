@@ -170,6 +170,9 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
                         &drafts, &exchange->out);
     wane__metrics_write_table(&table, &exchange->out);
+    wane_memo_state memo;
+    wane_model_get_memo_state(server->model, &memo);
+    wane__metrics_write_memo(&memo, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
