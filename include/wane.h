@@ -308,6 +308,7 @@ typedef struct wane_generation {
     bool no_draft;            /* verify nothing ahead: the same tokens, one by one                 */
     const char *id;           /* its name in traces, at most 64 characters; NULL: one is made up   */
     int kind;                 /* for traces: WANE_KIND_…; default WANE_KIND_SINGLE                 */
+    bool no_memo;             /* neither repeat what was answered before, nor keep this            */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);
@@ -565,6 +566,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 }
 #endif
 #include "wane/draft.h"
+#include "wane/memo.h"
 #include "wane/table.h"
 #include "wane/trace.h"
 

@@ -327,6 +327,12 @@ bool wane__ahead_take(struct wane__ahead *ahead, struct wane__reply *reply, int 
     return goes_on;
 }
 
+void wane__ahead_see(struct wane__ahead *ahead, int32_t token) {
+    if (ahead->drafts == NULL) return;
+    wane__drafter_add(&ahead->drafter, token);
+    ahead->prints = ahead->print_at = ahead->count = ahead->at = 0;
+}
+
 void wane__ahead_drop(struct wane__ahead *ahead, bool failed) {
     if (ahead->drafts == NULL || ahead->prints > 0) return;
     if (failed) {

@@ -102,6 +102,8 @@ static inline bool wane__ahead_compares(const struct wane__ahead *ahead) {
 }
 /* Row `row` of the call gave reply->step's token. True: it was drafted, and the block goes on with the next row. */
 bool wane__ahead_take(struct wane__ahead *ahead, struct wane__reply *reply, int row);
+/* A token came without a row. No block is under way; a rehearsed one will not be compared any more. */
+void wane__ahead_see(struct wane__ahead *ahead, int32_t token);
 /* The block is over before its last row, or could not be decoded: what is left of it does not count. */
 void wane__ahead_drop(struct wane__ahead *ahead, bool failed);
 

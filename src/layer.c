@@ -46,6 +46,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
     memcpy(reply->context.id, tokens, count * sizeof *tokens);
     reply->context.count = count;
     reply->prompt_count = (int)count;
+    wane__recall_init(&reply->recall, generation);
     reply->tenant = wane__context_tenant(generation->tenant != NULL ? generation->tenant : "");
     reply->before = wane__context_begin(reply->tenant);
     for (size_t i = 0; i < count; i++) {
@@ -161,17 +162,33 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     *event = (wane_event){.token = -1};
     wane__step_enter();
     open_step(reply);
-    if (reply->reply_count == 0) wane__pace_begin(&reply->rows->pace);
+    if (!reply->drawn) wane__pace_begin(&reply->rows->pace);
+    reply->drawn = true;
     double began = wane__now();
     int result = stage_head(reply, row, error);
     if (result == WANE_OK) wane__table_stage(reply);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     wane__rows_spent(reply->rows, wane__now() - began);
     if (result == WANE_OK && reply->tap != NULL) wane__tap_token(reply);
+    if (result == WANE_OK) wane__recall_keep(reply);
     if (result == WANE_OK) result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();
     wane__rows_settle(reply->rows);
+    return result;
+}
+
+int wane__layer_repeat(struct wane__reply *reply, int32_t token, wane_event *event, wane_error *error) {
+    struct wane__step *step = &reply->step;
+    *event = (wane_event){.token = -1};
+    wane__step_enter();
+    open_step(reply);
+    step->origin = WANE__ORIGIN_MEMO;
+    step->choice.token = token;
+    step->is_end = reply->engine->ops->is_end(reply->engine, token);
+    int result = stage_accept(reply, error);
+    if (result == WANE_OK) result = stage_text(reply, event, error);
+    wane__step_leave();
     return result;
 }
 

@@ -9,6 +9,7 @@
 #ifndef WANE_LAYER_H
 #define WANE_LAYER_H
 
+#include "model_memo.h"
 #include "rows.h"
 #include "stream.h"
 #include "table/context.h"
@@ -59,6 +60,8 @@ struct wane__reply {
     uint64_t tenant;                  /* whose: wane__context_tenant */
     struct wane__context_name before; /* of the context */
     struct wane__tap *tap;            /* records it; NULL: nobody does */
+    struct wane__recall recall;       /* what was answered before */
+    bool drawn;                       /* a token of it was */
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
 };
@@ -78,6 +81,11 @@ void wane__reply_free(struct wane__reply *reply);
  * so, call wane__reply_end once for the END event.
  */
 int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane_error *error);
+/*
+ * The same with a token that the memo gave, wane__recall_next's: no row and no draw, and everything after them. The engine does not
+ * hold the context then: what is missing goes through the body before the next row.
+ */
+int wane__layer_repeat(struct wane__reply *reply, int32_t token, wane_event *event, wane_error *error);
 /* Fill END: what was held back, why it ended, the counts. Times are the caller's to add. */
 void wane__reply_end(struct wane__reply *reply, wane_event *event);
 

@@ -52,6 +52,17 @@ static wane_model *new_model(wane_log_fn log, void *log_user) {
     return model;
 }
 
+/* What changes the floats of a body and how it is called, in words: a memo's file is only for the same. */
+static void note_settings(wane_model *model, const wane_model_options *o) {
+    const wane_model_facts *facts = &model->engine->facts;
+    snprintf(model->settings, sizeof model->settings,
+             "batch %d, layers on a GPU %d, keys %s, values %s, flash attention %d, repack %d, context %d, "
+             "sequences %d, threads %d, head %s",
+             model->engine->batch, o->gpu_layers, o->kv_type_k != NULL ? o->kv_type_k : "",
+             o->kv_type_v != NULL ? o->kv_type_v : "", o->flash_attention, o->repack, facts->context,
+             facts->sequences, facts->threads, facts->head_buffer);
+}
+
 int wane_model_load(const wane_model_options *options, wane_model **model, wane_error *error) {
     *model = NULL;
     wane__clear(error);
@@ -65,6 +76,7 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
         wane__drafts_init(&made->drafts, &made->rows);
         result = wane__model_head_open(made, options, error);
         if (result == WANE_OK) result = wane__drafts_open(&made->drafts, options, error);
+        note_settings(made, options);
     }
     if (result != WANE_OK) {
         wane_model_free(made);
@@ -91,6 +103,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
 void wane_model_free(wane_model *model) {
     if (model == NULL) return;
     wane__model_table_free(model->rows.table);
+    wane__model_memo_free(model->memo);
     if (model->engine != NULL) {
         wane__drafts_close(&model->drafts);
         wane__rows_close(&model->rows); /* the head reads the engine's weights */

@@ -19,7 +19,12 @@
 #include <pthread.h>
 
 /* How a token came about; one word for metrics, audit and the token view. */
-enum wane__origin { WANE__ORIGIN_DENSE = 0, WANE__ORIGIN_CERTIFIED = 1, WANE__ORIGIN_NONE = 2 };
+enum wane__origin {
+    WANE__ORIGIN_DENSE = 0,
+    WANE__ORIGIN_CERTIFIED = 1,
+    WANE__ORIGIN_NONE = 2,
+    WANE__ORIGIN_MEMO = 3 /* repeated: there was no row */
+};
 
 /* So many candidates are compared in a shadow check. */
 #define WANE__CHECKED_MOST 64

@@ -216,7 +216,9 @@ int wane_session_start(wane_session *session, const int32_t *tokens, size_t coun
     session->reused = (int)session->in_engine.count;
     session->started = true;
     session->ended = false;
-    result = feed(session, error);
+    wane__recall_begin(&session->reply, session->model->memo,
+                       generation->tenant != NULL ? generation->tenant : "");
+    if (wane__recall_next(&session->reply, false) < 0) result = feed(session, error);
     if (result != WANE_OK) session->started = false;
     session->first_at = wane__now();
     return result;
@@ -232,6 +234,16 @@ static int take_row(wane_session *session, wane_event *event, wane_error *error)
     else
         drop_rows(session);
     return result;
+}
+
+/* A token that the memo knows: the engine is not asked, and catches up when it must be. False: it does not know it. */
+static bool repeat(wane_session *session, wane_event *event, int *result, wane_error *error) {
+    struct wane__reply *reply = &session->reply;
+    int32_t token = session->rows == 0 ? wane__recall_next(reply, true) : -1;
+    if (token < 0) return false;
+    *result = wane__layer_repeat(reply, token, event, error);
+    wane__ahead_see(&session->ahead, token);
+    return true;
 }
 
 static void end_event(wane_session *session, wane_event *event) {
@@ -258,15 +270,19 @@ int wane_session_next(wane_session *session, wane_event *event, wane_error *erro
         return interrupted(session, error);
     }
     double began = wane__now();
-    if (session->rows == 0) session->spent = 0;
-    int result = session->rows > 0 ? WANE_OK : feed(session, error);
-    if (result == WANE_OK) result = take_row(session, event, error);
+    int result = WANE_OK;
+    bool repeated = repeat(session, event, &result, error);
+    if (!repeated && session->rows == 0) {
+        session->spent = 0;
+        result = feed(session, error);
+    }
+    if (!repeated && result == WANE_OK) result = take_row(session, event, error);
     if (result != WANE_OK) {
         session->started = false;
         return result;
     }
     session->spent += wane__now() - began;
-    if (session->rows == 0 && session->timed && !session->model->rows.unusual)
+    if (!repeated && session->rows == 0 && session->timed && !session->model->rows.unusual)
         wane__draft_pace_note(&session->model->drafts.pace, session->call_rows, session->spent);
     if (event->kind == 0) end_event(session, event);
     return WANE_OK;

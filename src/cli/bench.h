@@ -45,6 +45,8 @@ int bench_wane(const struct bench_work *work, int first, int streams, struct ben
 int bench_head(const struct settings *settings);
 /* Dense head, certified head, drafts as well: cmd_bench calls it for `wane bench draft`. */
 int bench_draft(const struct settings *settings);
+/* The plain loop, and the same requests from the memo: cmd_bench calls it for `wane bench memo`. */
+int bench_memo(const struct settings *settings);
 /* Says so when the machine is busy; returns its load. */
 double bench_load(void);
 

@@ -141,6 +141,12 @@ int table_attach(const struct settings *settings, wane_model *model);
 /* A recorder of the model by the settings, into `folder`. Returns EXIT_FINE or an exit code after a complaint. */
 int recorder_open(const struct settings *settings, wane_model *model, const char *folder,
                   wane_recorder **recorder);
+/*
+ * Give the model the memo that --memo and --memo-file name. Returns EXIT_FINE or an exit code after a complaint. Afterwards, when
+ * nothing stands on the model any more, write its file: that complains, too.
+ */
+int memo_attach(const struct settings *settings, wane_model *model);
+int memo_save(wane_model *model);
 /* Sampling by the settings; nothing in it is owned. */
 void sampling_from(const struct settings *settings, wane_sampling *sampling);
 

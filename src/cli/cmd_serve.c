@@ -248,11 +248,16 @@ int command_serve(struct settings *settings) {
     const char *folder = setting_text(settings, SET_RECORD);
     wane_recorder *recorder = NULL;
     code = table_attach(settings, model);
+    if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);
     if (folder != NULL && code == EXIT_FINE)
         log_info(&logging, "recording what is decoded in %s%s", folder,
                  setting_text(settings, SET_REDACT) != NULL ? ", redacted" : "");
-    if (code == EXIT_FINE) code = serve(settings, &logging, model);
+    if (code == EXIT_FINE) {
+        code = serve(settings, &logging, model);
+        int saved = memo_save(model);
+        if (code == EXIT_FINE) code = saved;
+    }
     wane_recorder_close(recorder);
     wane_model_free(model);
     return code;

@@ -285,6 +285,18 @@ int recorder_open(const struct settings *settings, wane_model *model, const char
                                                                             : cli_fail_wane(&error);
 }
 
+int memo_attach(const struct settings *settings, wane_model *model) {
+    const char *file = setting_text(settings, SET_MEMO_FILE);
+    wane_error error = {0};
+    int result = wane_model_set_memo(model, (uint64_t)settings->value[SET_MEMO].integer, file, &error);
+    return result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
+}
+
+int memo_save(wane_model *model) {
+    wane_error error = {0};
+    return wane_model_save_memo(model, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
+}
+
 void sampling_from(const struct settings *settings, wane_sampling *sampling) {
     const struct setting_value *seed = &settings->value[SET_SEED];
     sampling->temperature = setting_float(settings, SET_TEMPERATURE);

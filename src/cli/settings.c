@@ -76,6 +76,10 @@ const struct setting settings_table[SETTING_COUNT] = {
         HEADED, "tokens ahead, from what was seen before; auto: the same tokens in less time; always: even in more"),
     [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 47, "47",
         HEADED, "tokens in one draft"),
+    [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
+        HEADED, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
+    [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
+        TABLED, "FILE", "keep them here from run to run; not set: they end with the process"),
 
     [SET_TEMPERATURE] = NUMBER("Sampling", "temperature", 0, "WANE_TEMPERATURE", "sampling.temperature", TYPE_REAL, 0, 100, "0.8",
         SAMPLES, "0: always the most likely token"),

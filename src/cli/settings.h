@@ -36,6 +36,8 @@ enum setting_id {
     SET_REPACK,
     SET_DRAFT,
     SET_DRAFT_MAX,
+    SET_MEMO,
+    SET_MEMO_FILE,
     /* sampling */
     SET_TEMPERATURE,
     SET_TOP_K,

@@ -17,6 +17,7 @@ int talk_open(const struct settings *settings, struct talk *talk) {
     if (code != EXIT_FINE) return code;
     wane_error error = {0};
     code = table_attach(settings, talk->model);
+    if (code == EXIT_FINE) code = memo_attach(settings, talk->model);
     if (code != EXIT_FINE) {
         wane_model_free(talk->model);
         talk->model = NULL;
@@ -35,6 +36,7 @@ void talk_close(struct talk *talk) {
     while (talk->count > 0) talk_drop_last(talk);
     free(talk->messages);
     wane_session_free(talk->session);
+    if (talk->model != NULL) memo_save(talk->model);
     wane_model_free(talk->model);
     *talk = (struct talk){0};
 }

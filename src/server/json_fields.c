@@ -50,6 +50,16 @@ static bool read_kind(struct wane__call *call, const json_t *value, struct wane_
         wane__json_show(value, shown, sizeof shown));
 }
 
+static bool read_memo(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
+    char shown[80];
+    if (!json_is_boolean(value))
+        return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_memo",
+                             "wane_memo: %s is not allowed; it must be true or false",
+                             wane__json_show(value, shown, sizeof shown));
+    call->generation.no_memo = json_is_false(value);
+    return true;
+}
+
 /*
  * Sampling fields of both families. count_tokens takes the fields of a message request too, checks them alike, and
  * counts the same prompt: a client may post the very body it is about to send.
@@ -68,6 +78,7 @@ static const struct wane__field common[] = {
     {"seed", BOTH_OPENAI, WANE__FIELD_READ, 0, 0, 0, read_seed, NULL},
     {"wane_draft", ANY, WANE__FIELD_READ, 0, 0, 0, read_draft, NULL},
     {"wane_kind", ANY, WANE__FIELD_READ, 0, 0, 0, read_kind, NULL},
+    {"wane_memo", ANY, WANE__FIELD_READ, 0, 0, 0, read_memo, NULL},
     {"metadata", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"service_tier", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"tools", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_ABSENT, 0, 0, 0, NULL, "tools are not supported"},

@@ -268,6 +268,16 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
     pthread_mutex_unlock(&metrics->lock);
 }
 
+void wane__metrics_write_memo(const wane_memo_state *m, struct wane__buf *out) {
+    static const char gauge[] = "gauge", counter[] = "counter";
+    whole(out, "wane_memo_entries", gauge, "Tokens that the memo holds.", m->entries);
+    whole(out, "wane_memo_bytes", gauge, "Memory that it takes.", m->bytes);
+    whole(out, "wane_memo_hits_total", counter, "Tokens repeated from the memo, without the body.", m->hits);
+    whole(out, "wane_memo_misses_total", counter, "Tokens drawn and kept, because it did not know them.",
+          m->misses);
+    whole(out, "wane_memo_evictions_total", counter, "Tokens that it gave up for others.", m->evictions);
+}
+
 void wane__metrics_write_table(const wane_table_state *t, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
     whole(out, "wane_table_on", gauge, "1 while a table is in use.", t->on);

@@ -43,6 +43,8 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
                          const wane_model_facts *facts, const wane_scheduler_state *state,
                          const wane_head_state *certified, const wane_draft_state *drafts,
                          struct wane__buf *out);
+/* The same of the model's memo. */
+void wane__metrics_write_memo(const wane_memo_state *memo, struct wane__buf *out);
 /* The same of the model's table. */
 void wane__metrics_write_table(const wane_table_state *table, struct wane__buf *out);
 /* The same of what is recorded; NULL: nothing is. */

@@ -175,6 +175,9 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_recorder_state trace;
     if (recorder != NULL) wane_recorder_get_state(recorder, &trace);
     wane__metrics_write_trace(recorder != NULL ? &trace : NULL, &exchange->out);
+    wane_memo_state memo;
+    wane_model_get_memo_state(server->model, &memo);
+    wane__metrics_write_memo(&memo, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

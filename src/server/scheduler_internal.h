@@ -31,6 +31,7 @@ struct wane__slot {
     uint64_t served;     /* the last engine call that it was in */
     int suspect_until;   /* a call with it failed: it goes alone until it holds so many */
     int planned;         /* tokens of it in the call being made */
+    bool knows;          /* the memo has its next token: nothing to decode */
     int drafted;         /* of these, behind its context's last one: proposed, not drawn */
     uint64_t turn;       /* the last call in which it had something drafted */
     struct wane__ahead ahead;

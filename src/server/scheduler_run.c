@@ -1,5 +1,5 @@
 /*
- * scheduler_run.c - the engine thread: one turn is gather → begin → reap → plan → decode → step rows → deliver.
+ * scheduler_run.c - the engine thread: one turn is gather → begin → reap → recall → plan → decode → step rows → deliver.
  *
  * Owns the engine and the slots. Refuses to hold the lock during engine work, to wait for a reader, and to
  * let one request's failure reach another: when a call with several sequences fails, each of them goes
@@ -257,7 +257,7 @@ static int plan(wane_scheduler *s) {
     s->calls++;
     for (int i = 0; i < s->slot_count; i++) {
         struct wane__slot *slot = &s->slot[i];
-        if (!is_runnable(slot)) continue;
+        if (slot->knows || !is_runnable(slot)) continue;
         if (slot->held < slot->suspect_until && (suspect == NULL || older(slot, suspect))) suspect = slot;
         if (wane__slot_pending(slot) == 1)
             insert(seat, seats++, slot, before);
@@ -429,6 +429,21 @@ static void finish_reply(wane_scheduler *s, struct wane__slot *slot) {
     wane__slot_finish(s, slot, &end, WANE_OK, "");
 }
 
+/* A token's events, perhaps the end. False: that failed, and the request with it. */
+static bool hand_out(wane_scheduler *s, struct wane__slot *slot, const wane_event *event) {
+    wane_ticket *t = slot->ticket;
+    bool fine = t->started || post_start(s, t);
+    s->tally.reply_tokens++;
+    if (fine && event->kind == WANE_EVENT_TEXT) fine = wane__ticket_post(t, event);
+    if (!fine) {
+        wane_error error = {.text = "no memory for its events"};
+        fail_slot(s, slot, WANE_ENOMEM, &error);
+    } else if (t->reply.step.finish != WANE_FINISH_NONE) {
+        finish_reply(s, slot);
+    }
+    return fine;
+}
+
 /*
  * One row: a token, its events, perhaps the end. `keep`: the tokens up to the one that this row stands behind. True: the next
  * row of this slot is good as well.
@@ -451,16 +466,7 @@ static bool deliver(wane_scheduler *s, struct wane__slot *slot, int row, int kee
     bool goes_on = wane__ahead_take(&slot->ahead, &t->reply, row);
     if (!goes_on) wane__slot_truncate(s, slot, keep);
     event.drafted = t->reply.step.drafted;
-    bool fine = t->started || post_start(s, t);
-    s->tally.reply_tokens++;
-    if (fine && event.kind == WANE_EVENT_TEXT) fine = wane__ticket_post(t, &event);
-    if (!fine) {
-        snprintf(error.text, sizeof error.text, "no memory for its events");
-        fail_slot(s, slot, WANE_ENOMEM, &error);
-    } else if (t->reply.step.finish != WANE_FINISH_NONE) {
-        finish_reply(s, slot);
-    }
-    return fine && goes_on;
+    return hand_out(s, slot, &event) && goes_on;
 }
 
 /* Rows come in the order of the wanted items, which is the order of the planned slots. */
@@ -483,6 +489,43 @@ static void note_pace(wane_scheduler *s, int count, bool compared, double second
     if (!compared && !s->model->rows.unusual) wane__draft_pace_note(&s->model->drafts.pace, count, seconds);
 }
 
+/* --------------------------------------------------------------------- recall */
+
+/* Tokens that the memo gives one slot in a turn: others wait no longer for them than for a row. */
+#define RECALLED_MOST 32
+
+/* What the memo knows of a reply's way goes out without the engine; `knows`: there is more of it. */
+static void recall_slot(wane_scheduler *s, struct wane__slot *slot) {
+    wane_error error = {0};
+    wane_event event;
+    for (int i = 0; i < RECALLED_MOST; i++) {
+        wane_ticket *t = slot->ticket;
+        if (t == NULL || is_cancelled(t) || !is_runnable(slot)) break;
+        int32_t token = wane__recall_next(&t->reply, true);
+        if (token < 0) break;
+        int code = wane__layer_repeat(&t->reply, token, &event, &error);
+        wane__ahead_see(&slot->ahead, token);
+        if (code != WANE_OK)
+            fail_slot(s, slot, code, &error);
+        else
+            hand_out(s, slot, &event);
+    }
+    slot->knows = slot->ticket != NULL && wane__recall_next(&slot->ticket->reply, false) >= 0;
+}
+
+/* All slots. True: there is more to do for one of them without waiting for anything. */
+static bool recall(wane_scheduler *s) {
+    bool more = false;
+    for (int i = 0; i < s->slot_count; i++) {
+        struct wane__slot *slot = &s->slot[i];
+        slot->knows = false;
+        if (slot->ticket == NULL) continue;
+        recall_slot(s, slot);
+        more = more || (slot->knows && is_runnable(slot));
+    }
+    return more;
+}
+
 /* --------------------------------------------------------------------- thread */
 
 static bool turn(wane_scheduler *s) {
@@ -495,8 +538,9 @@ static bool turn(wane_scheduler *s) {
         wane__slot_begin(s, t);
     }
     reap(s);
+    bool more = recall(s);
     int count = plan(s);
-    s->runnable = count > 0;
+    s->runnable = count > 0 || more;
     bool compared = s->model->rows.keep;
     double began = wane__now();
     if (count > 0 && decode(s, count)) {

@@ -81,6 +81,8 @@ void wane__slot_begin(wane_scheduler *s, wane_ticket *t) {
     slot->suspect_until = 0;
     slot->served = 0;
     wane__ahead_begin(&slot->ahead, &s->model->drafts, &t->reply, t->tenant != NULL ? t->tenant : "");
+    wane__recall_begin(&t->reply, s->model->memo, t->tenant != NULL ? t->tenant : "");
+    slot->knows = false;
     t->reused = slot->held;
     t->admitted = wane__now();
 }

@@ -11,6 +11,7 @@
  *                   logits (an object of token ids and logits; the rest are 0)
  *     context, sequences, batch, prompt_delay_ms, peak, recurrent
  *     queue, window_ms, max_ms, prompt_chunk, no_prefix_reuse
+ *     memo (bytes), memo_file, draft
  *     table, table_key, table_meaning ("argmax"), table_poll_ms
  *     record        an object: folder, plain, all_logits, redact_file, queue_bytes
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
@@ -238,6 +239,9 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     if (code == WANE_OK && json_is_true(json_object_get(setup->file, "draft")))
         code = wane_model_set_draft(model, WANE_DRAFT_ALWAYS, &error);
     if (code == WANE_OK) code = open_recorder(setup->file, model, &recorder, &error);
+    if (code == WANE_OK)
+        code = wane_model_set_memo(model, (uint64_t)number(setup->file, "memo", 0),
+                                   json_string_value(json_object_get(setup->file, "memo_file")), &error);
     if (code == WANE_OK) code = wane_server_start(model, &options, &server, &error);
     if (code == WANE_OK) {
         int signal_number = 0;
@@ -251,6 +255,8 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     }
     wane_server_free(server);
     wane_recorder_close(recorder);
+    if (code == WANE_OK && (code = wane_model_save_memo(model, &error)) != WANE_OK)
+        fprintf(stderr, "script_server: %s\n", error.text);
     wane_model_free(model);
     return code == WANE_OK ? 0 : 1;
 }

@@ -250,6 +250,7 @@ static void test_drafts(void **state) {
     accept(&call, WANE__API_MESSAGES, "{" CLAUDE MESSAGES "}");
     assert_false(call.generation.no_draft);
     wane__call_free(&call);
+    refuse(WANE__API_TEXT, "{\"prompt\":\"x\",\"wane_memo\":1}", "wane_memo", "true or false");
     refuse(WANE__API_TEXT, "{\"prompt\":\"x\",\"wane_draft\":\"no\"}", "wane_draft", "true or false");
 }
 

@@ -1,0 +1,211 @@
+/*
+ * model_memo.c - a model and its memo: digests of requests, the two places in a token's way, the public functions.
+ *
+ * Owns what a digest is made of: everything in a request that changes which token is drawn from a row. Refuses to answer where a
+ * repetition would not be one: no seed, logprobs, a table that takes part in the choice, no head.
+ */
+#include "model_memo.h"
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/rng.h"
+#include "layer.h"
+#include "model.h"
+#include "model_table.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* -------------------------------------------------------------------- digests */
+
+/* Field by field: a struct's gaps hold anything. */
+static void add_whole(XXH3_state_t *state, uint64_t value) {
+    unsigned char bytes[8];
+    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(value >> 8 * i);
+    XXH3_128bits_update(state, bytes, sizeof bytes);
+}
+
+static void add_real(XXH3_state_t *state, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    add_whole(state, bits);
+}
+
+void wane__recall_init(struct wane__recall *recall, const wane_generation *generation) {
+    const wane_sampling *s = &generation->sampling;
+    bool greedy = s->temperature == 0;
+    *recall = (struct wane__recall){.indexed = !greedy};
+    recall->able = !generation->no_memo && s->top_logprobs < 0 && (greedy || s->seeded);
+    XXH3_state_t *state = recall->able ? XXH3_createState() : NULL;
+    if (state == NULL) recall->able = false;
+    if (!recall->able) return;
+    XXH3_128bits_reset(state);
+    add_real(state, s->temperature);
+    add_whole(state, (uint64_t)s->top_k);
+    add_real(state, s->top_p);
+    add_real(state, s->min_p);
+    add_real(state, s->repeat_penalty);
+    add_real(state, s->presence_penalty);
+    add_real(state, s->frequency_penalty);
+    add_whole(state, (uint64_t)(int64_t)s->penalty_window);
+    add_whole(state, greedy ? 0 : s->seed);
+    add_whole(state, s->bias_count);
+    for (size_t i = 0; i < s->bias_count; i++) {
+        add_whole(state, (uint32_t)s->bias[i].token);
+        add_real(state, s->bias[i].bias);
+    }
+    XXH128_hash_t hash = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    recall->digest = (struct wane__context_name){.low = hash.low64, .high = hash.high64};
+}
+
+/* ------------------------------------------------------------ in a token's way */
+
+void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo, const char *tenant) {
+    struct wane__recall *recall = &reply->recall;
+    const struct wane__rows *rows = reply->rows;
+    recall->memo = NULL;
+    if (memo == NULL || !recall->able || rows->mode == WANE_HEAD_NONE) return;
+    if (rows->table != NULL && rows->table->argmax) return;
+    if (reply->tap != NULL) return; /* a trace wants every token's candidates */
+    int number = wane__memo_tenant(memo->memo, tenant);
+    if (number < 0) return;
+    recall->tenant = (uint32_t)number;
+    recall->memo = memo;
+}
+
+static struct wane__memo_key key_of(const struct wane__reply *reply) {
+    const struct wane__recall *recall = &reply->recall;
+    struct wane__context_name digest = recall->digest;
+    if (recall->indexed) digest.low ^= wane__mix64((uint64_t)reply->reply_count + 1);
+    return (struct wane__memo_key){.name = wane__memo_cross(reply->before, digest),
+                                   .length = (uint32_t)reply->context.count,
+                                   .tenant = recall->tenant};
+}
+
+static void count(atomic_ullong *counter) {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+int32_t wane__recall_next(struct wane__reply *reply, bool take) {
+    struct wane__model_memo *memo = reply->recall.memo;
+    if (memo == NULL) return -1;
+    const struct wane__memo_key key = key_of(reply);
+    int32_t token = wane__memo_find(memo->memo, &key, take);
+    if (take && token >= 0) count(&memo->hits);
+    return token;
+}
+
+static void settle(struct wane__model_memo *memo) {
+    struct wane__memo_counts counts;
+    wane__memo_count(memo->memo, &counts);
+    atomic_store_explicit(&memo->entries, counts.entries, memory_order_relaxed);
+    atomic_store_explicit(&memo->bytes, counts.bytes, memory_order_relaxed);
+    atomic_store_explicit(&memo->evictions, counts.evictions, memory_order_relaxed);
+}
+
+void wane__recall_keep(struct wane__reply *reply) {
+    struct wane__model_memo *memo = reply->recall.memo;
+    if (memo == NULL) return;
+    const struct wane__memo_key key = key_of(reply);
+    wane__memo_add(memo->memo, &key, reply->step.choice.token);
+    count(&memo->misses);
+    settle(memo);
+}
+
+/* -------------------------------------------------------------- a model's memo */
+
+void wane__model_memo_free(struct wane__model_memo *memo) {
+    if (memo == NULL) return;
+    wane__memo_free(memo->memo);
+    wane__free(memo->path);
+    wane__free(memo->origin);
+    wane__free(memo);
+}
+
+/* Whose floats these are: the model's bytes, the engine, and the settings that change how it computes. */
+static int origin_of(wane_model *model, char **origin, wane_error *error) {
+    struct wane__trace_origin names;
+    char text[600];
+    int status = wane__model_origin(model, &names, error);
+    if (status != WANE_OK) return status;
+    snprintf(text, sizeof text, "model %.32s, engine %.80s, %.300s", names.model, model->engine->facts.engine,
+             model->settings);
+    *origin = wane__copy_string(text);
+    return *origin != NULL ? WANE_OK : wane__fail(error, WANE_ENOMEM, "No memory for a memo.");
+}
+
+static int open_file(wane_model *model, struct wane__model_memo *made, const char *path, wane_error *error) {
+    int status = origin_of(model, &made->origin, error);
+    made->path = wane__copy_string(path);
+    if (status == WANE_OK && made->path == NULL)
+        status = wane__fail(error, WANE_ENOMEM, "No memory for a memo.");
+    if (status != WANE_OK) return status;
+    wane_error missing;
+    status = wane__memo_load(made->memo, path, made->origin, model->engine->facts.vocab_size, &missing);
+    if (status == WANE_ENOENT) return WANE_OK; /* it will be written */
+    if (status != WANE_OK) return wane__fail(error, status, "%s", missing.text);
+    return WANE_OK;
+}
+
+static int new_memo(wane_model *model, uint64_t bytes, const char *path, struct wane__model_memo **memo,
+                    wane_error *error) {
+    struct wane__model_memo *made = wane__alloc_zero(1, sizeof *made);
+    if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a memo.");
+    int status = wane__memo_new(bytes, &made->memo, error);
+    if (status == WANE_OK && path != NULL) status = open_file(model, made, path, error);
+    if (status != WANE_OK) {
+        wane__model_memo_free(made);
+        return status;
+    }
+    settle(made);
+    *memo = made;
+    return WANE_OK;
+}
+
+static int take(wane_model *model, wane_error *error) {
+    wane__clear(error);
+    if (!atomic_exchange(&model->taken, true)) return WANE_OK;
+    return wane__fail(error, WANE_EBUSY,
+                      "The model already carries a session or a scheduler; free that first.");
+}
+
+int wane_model_set_memo(wane_model *model, uint64_t bytes, const char *path, wane_error *error) {
+    struct wane__model_memo *fresh = NULL;
+    int status = take(model, error);
+    if (status != WANE_OK) return status;
+    if (bytes > 0) status = new_memo(model, bytes, path, &fresh, error);
+    if (status == WANE_OK) {
+        wane__model_memo_free(model->memo);
+        model->memo = fresh;
+    }
+    atomic_store(&model->taken, false);
+    return status;
+}
+
+int wane_model_save_memo(wane_model *model, wane_error *error) {
+    int status = take(model, error);
+    if (status != WANE_OK) return status;
+    struct wane__model_memo *memo = model->memo;
+    if (memo != NULL && memo->path != NULL)
+        status =
+            wane__memo_save(memo->memo, memo->path, memo->origin, model->engine->facts.vocab_size, error);
+    atomic_store(&model->taken, false);
+    return status;
+}
+
+static uint64_t read_count(atomic_ullong *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void wane_model_get_memo_state(wane_model *model, wane_memo_state *state) {
+    struct wane__model_memo *memo = model->memo;
+    *state = (wane_memo_state){.on = memo != NULL};
+    if (memo == NULL) return;
+    state->entries = read_count(&memo->entries);
+    state->bytes = read_count(&memo->bytes);
+    state->hits = read_count(&memo->hits);
+    state->misses = read_count(&memo->misses);
+    state->evictions = read_count(&memo->evictions);
+}

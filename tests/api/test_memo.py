@@ -1,0 +1,57 @@
+"""The memo through the server: a repeated request gives the same bytes without the engine, and nobody else's."""
+from support import anthropic_stream, chat, messages
+
+TEXT = "one potato, two potato, three potato, four; " * 4
+REPLIES = [{"match": "potato", "text": TEXT}]
+PROMPT = "say potato"
+MEMO = 1 << 20
+
+
+def moved(server, ask):
+    """What `ask` gives, and how far it moved the metrics."""
+    before = server.metrics()
+    answer = ask()
+    after = server.metrics()
+    return answer, {name: after[name] - before.get(name, 0) for name in after}
+
+
+
+def test_the_same_reply_without_the_engine(scripted):
+    server = scripted(replies=REPLIES, memo=MEMO)
+    for more in ({}, {"stop_sequences": ["three potato, four; one"]}, {"max_tokens": 61}):
+        body = messages(PROMPT, **{"max_tokens": 300, **more})
+        plain = server.post("/v1/messages", {**body, "wane_memo": False}).json()
+        first = server.post("/v1/messages", body).json()
+        again, by = moved(server, lambda: server.post("/v1/messages", body).json())
+        for key in ("content", "stop_reason", "stop_sequence"):
+            assert plain[key] == first[key] == again[key]
+        assert first["usage"]["output_tokens"] == again["usage"]["output_tokens"] == by["wane_memo_hits_total"]
+        assert by["wane_memo_misses_total"] == 0 and by["wane_engine_calls_total"] == 0
+        streamed = anthropic_stream(server, body)
+        assert streamed[1] == plain["content"][0]["text"]
+
+
+def test_who_does_not_share(scripted):
+    server = scripted(replies=REPLIES, memo=MEMO)
+    for more in ({"temperature": 1}, {"logprobs": True}, {"wane_memo": False}):
+        ask = chat(PROMPT, max_tokens=20, **more)
+        _, by = moved(server, lambda: [server.post("/v1/chat/completions", ask) for _ in range(2)])
+        assert by["wane_memo_hits_total"] == by["wane_memo_misses_total"] == 0
+    ask = chat(PROMPT, max_tokens=20, temperature=1, seed=3)
+    replies, by = moved(server, lambda: [server.post("/v1/chat/completions", ask).json() for _ in range(2)])
+    assert by["wane_memo_hits_total"] == by["wane_memo_misses_total"] == 20
+    assert replies[0]["choices"] == replies[1]["choices"]
+    assert server.post("/v1/chat/completions", chat(PROMPT, wane_memo="no")).status == 400
+
+
+def test_from_process_to_process(scripted, tmp_path):
+    path = str(tmp_path / "kept.memo")
+    body = messages(PROMPT, max_tokens=300)
+    server = scripted(replies=REPLIES, memo=MEMO, memo_file=path)
+    first = server.post("/v1/messages", body).json()
+    server.process.terminate()
+    assert server.process.wait(20) == 0
+    server = scripted(replies=REPLIES, memo=MEMO, memo_file=path)
+    again, by = moved(server, lambda: server.post("/v1/messages", body).json())
+    assert again["content"] == first["content"]
+    assert by["wane_engine_calls_total"] == 0 and server.metrics()["wane_memo_entries"] == by["wane_memo_hits_total"]
