@@ -77,7 +77,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 47, "47",
         HEADED, "tokens in one draft"),
     [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
-        HEADED, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
+        FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "keep them here from run to run; not set: they end with the process"),
 
