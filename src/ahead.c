@@ -114,11 +114,7 @@ void wane__ahead_begin(struct wane__ahead *ahead, struct wane__drafts *drafts,
     ahead->drafts = drafts;
     ahead->tenant = wane__draft_pool_enter(&drafts->pool, tenant);
     struct wane__model_table *table = drafts->rows->table;
-    if (table != NULL) {
-        wane__table_chain_init(&ahead->chain, table->holder, reply->tenant);
-        ahead->chain.before = &reply->before;
-        ahead->chain.index = &reply->reply_count;
-    }
+    if (table != NULL) wane__table_chain_init(&ahead->chain, table->holder, reply->tenant);
     wane__drafter_begin(&ahead->drafter, reply->context.id, reply->context.count,
                         ahead->tenant != NULL ? &ahead->tenant->ngrams : NULL,
                         table != NULL ? &ahead->chain.as : NULL);

@@ -77,7 +77,7 @@ struct wane__ahead {
     bool differs;
 };
 
-/* A reply begins, and stays where it is until _end. Without memory it simply is not drafted. Not within a step. */
+/* A reply begins. Without memory it simply is not drafted. Not within a step. */
 void wane__ahead_begin(struct wane__ahead *ahead, struct wane__drafts *drafts,
                        const struct wane__reply *reply, const char *tenant);
 /* It is over; `reply` may be NULL when nothing of it is to be remembered. */

@@ -12,7 +12,6 @@
 static const float least_agreement = 0.5f; /* of a single token                                */
 static const float least_chance = 0.1f;    /* that all tokens so far are drawn: behind it, none */
 static const float most_chance = 0.99f;    /* nothing is certain                               */
-static const float place_chance = 0.95f;   /* of the best token where the whole context was recorded */
 
 /* A proposal under way: the context's last tokens, and what is proposed behind them. */
 struct proposal {
@@ -23,8 +22,6 @@ struct proposal {
     int lead, have; /* tokens of the context: those in `text`, and all of them */
     int count, most;
     float *chance;
-    bool placed;                     /* the whole context was recorded so far, as far as anybody knows */
-    struct wane__context_name named; /* then: its name, with what is proposed */
 };
 
 /* Each token's chance, so that of `count` tokens in a row the expected share is drawn before the first one that is not. */
@@ -43,7 +40,6 @@ static float chance_for(float share, int count) {
 
 static void add(struct proposal *p, int32_t token, float chance) {
     p->text[p->lead + p->count] = token;
-    if (p->placed) p->named = wane__context_add(p->named, token);
     p->chance[p->count++] = chance < most_chance ? chance : most_chance;
 }
 
@@ -52,16 +48,6 @@ static float share_of(const struct proposal *p, const int32_t *run, int count, f
     if (p->phrases == NULL) return acceptance;
     int known = p->lead + p->count, last = known < WANE__TEN ? known : WANE__TEN;
     return wane__phrases_expect(p->phrases, p->text + known - last, last, run, count);
-}
-
-/* The best token where the whole context was recorded, as it was there. */
-static bool follow_place(struct proposal *p, struct wane__slmt_key key) {
-    struct wane__slmt_hit hit;
-    uint32_t index = (uint32_t)(*p->chain->index + p->count);
-    p->placed = wane__slmt_lookup(p->table, key, index, (uint32_t)p->named.low, &hit) &&
-                hit.source == WANE__SLMT_CONTEXT && hit.top_count > 0;
-    if (p->placed) add(p, hit.top[0].token, place_chance);
-    return p->placed;
 }
 
 /* What the table says of a slot's window. False: nothing that would be believed. */
@@ -88,8 +74,6 @@ static int propose(void *user, const int32_t *end, int have, int32_t *out, int m
     if (p.table == NULL) return 0;
     p.phrases = wane__table_phrases(p.table);
     if (p.most > WANE__DRAFT_MOST) p.most = WANE__DRAFT_MOST;
-    p.placed = p.chain->before != NULL;
-    if (p.placed) p.named = *p.chain->before;
     p.lead = have < WANE__TEN ? have : WANE__TEN;
     memcpy(p.text, end - p.lead, (size_t)p.lead * sizeof *p.text);
     float all = 1;
@@ -100,8 +84,7 @@ static int propose(void *user, const int32_t *end, int have, int32_t *out, int m
                             have + before, &key))
             break;
         const struct wane__slmt_slot *slot = wane__slmt_find(p.table, key);
-        if (slot == NULL) break;
-        if (!(p.placed && follow_place(&p, key)) && !follow(&p, slot)) break;
+        if (slot == NULL || !follow(&p, slot)) break;
         for (int i = before; i < p.count; i++) all *= chance[i];
     }
     wane__table_give(p.table);

@@ -1,8 +1,7 @@
 /*
  * chain.h - a table as a source of drafts: what mostly follows a context, token by token, and how sure that is.
  *
- *     context ─► entry ─┬─► recorded in this very place: what was drawn there is the first token then, whatever else follows the window
- *                       ├─► continuation: its tokens, as sure as the phrase classifier or the builder expects
+ *     context ─► entry ─┬─► continuation: its tokens, as sure as the phrase classifier or the builder expects
  *                       └─► else its first token, as sure as the share of the samples that drew it
  *                              └─► the context with these tokens behind it ─► entry ─► …
  *
@@ -17,9 +16,6 @@
 struct wane__table_chain {
     struct wane__table *table;
     uint64_t tenant;
-    const struct wane__context_name
-        *before;      /* of the whole context, as it is when tokens are proposed; NULL: unknown */
-    const int *index; /* of the next token in the reply */
     struct wane__draft_chain
         as; /* for wane__drafter_begin; points back here: do not move it while it is used */
 };

@@ -196,73 +196,6 @@ static void test_chances(void **unused) {
     rig_folder_remove(&folder);
 }
 
-/* Where the very context was recorded, what came there counts, not what mostly follows its last tokens. */
-static void test_places(void **unused) {
-    (void)unused;
-    struct rig_folder folder;
-    char path[300];
-    const int32_t text[] = {'x', ' ', 'i', 't', 'j'};
-    int32_t out[4];
-    float chance[4];
-    int index = 0;
-    struct wane__table_chain chain;
-    struct wane__trace_origin origin;
-    wane_error error = {0};
-    uint64_t tenant = wane__context_tenant("");
-    struct wane__context_name name = wane__context_begin(tenant), later;
-    for (int i = 0; i < 4; i++) name = wane__context_add(name, text[i]);
-    later = wane__context_add(name, 'j');
-    struct wane__slmt_entry entry[2] = {{.key = {wane__context_window(tenant, text + 4, 3), 0},
-                                         .seen = 2,
-                                         .agreement = 0.6f,
-                                         .top_count = 2,
-                                         .top = {{'k', 9}, {'j', 8}}},
-                                        {.key = {wane__context_window(tenant, text + 5, 3), 0},
-                                         .seen = 2,
-                                         .agreement = 0.6f,
-                                         .top_count = 2,
-                                         .top = {{'m', 9}, {'l', 8}}}};
-    struct wane__slmt_position position[2] = {
-        {.entry = 0, .index = 0, .context = (uint32_t)name.low, .top_count = 2, .top = {{'j', 9}, {'k', 8}}},
-        {.entry = 1,
-         .index = 1,
-         .context = (uint32_t)later.low,
-         .top_count = 2,
-         .top = {{'l', 9}, {'m', 8}}}};
-    if (compare_entries(&entry[0], &entry[1]) > 0) {
-        struct wane__slmt_entry moved = entry[0];
-        struct wane__slmt_position other = position[0];
-        entry[0] = entry[1], entry[1] = moved;
-        position[0] = position[1], position[1] = other;
-        position[0].entry = 0, position[1].entry = 1;
-    }
-    rig_folder_make(&folder);
-    snprintf(path, sizeof path, "%s/T.slmt", folder.path);
-    wane_model *model = model_of(WANE_DRAFT_ALWAYS);
-    assert_int_equal(wane__model_origin(model, &origin, &error), WANE_OK);
-    struct wane__slmt_content content = {.origin = origin,
-                                         .window = 3,
-                                         .depth = 5,
-                                         .entry = entry,
-                                         .entry_count = 2,
-                                         .position = position,
-                                         .position_count = 2};
-    if (wane__slmt_write(path, &content, &error) != WANE_OK) fail_msg("%s", error.text);
-    give_table(model, path);
-    wane__table_chain_init(&chain, model->rows.table->holder, tenant);
-    assert_int_equal(chain.as.propose(chain.as.user, text + 4, 4, out, 4, chance), 1);
-    assert_true(out[0] == 'k' && fabsf(chance[0] - 0.6f) < 1e-3f);
-    chain.before = &name;
-    chain.index = &index;
-    assert_int_equal(chain.as.propose(chain.as.user, text + 4, 4, out, 4, chance), 2);
-    assert_true(out[0] == 'j' && out[1] == 'l' && chance[0] > 0.9f && chance[1] > 0.9f);
-    index = 7; /* the same tokens in another place */
-    assert_int_equal(chain.as.propose(chain.as.user, text + 4, 4, out, 4, chance), 1);
-    assert_int_equal(out[0], 'k');
-    wane_model_free(model);
-    rig_folder_remove(&folder);
-}
-
 static void test_a_wrong_table_changes_nothing(void **unused) {
     (void)unused;
     struct rig_folder folder;
@@ -289,7 +222,7 @@ static void test_a_wrong_table_changes_nothing(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_was_recorded_is_drafted),
-                                       cmocka_unit_test(test_chances), cmocka_unit_test(test_places),
+                                       cmocka_unit_test(test_chances),
                                        cmocka_unit_test(test_a_wrong_table_changes_nothing)};
     return cmocka_run_group_tests(tests, make, NULL);
 }
