@@ -45,6 +45,10 @@ static void set_mode(struct wane__drafts *drafts, int mode, const char *reason) 
 }
 
 int wane__drafts_open(struct wane__drafts *drafts, const wane_model_options *options, wane_error *error) {
+    /* With keys in 8 bits or bf16 one kernel serves every row (docs/draft.md); with others a reply that is ahead of its
+     * neighbours leaves them other neighbours, and so other floats. */
+    const char *keys = options->kv_type_k != NULL ? options->kv_type_k : "f16";
+    drafts->touchy = strcmp(keys, "q8_0") != 0 && strcmp(keys, "bf16") != 0;
     if (options->draft < WANE_DRAFT_AUTO || options->draft > WANE_DRAFT_ALWAYS)
         return wane__fail(error, WANE_EINVAL, "draft is %d; it must be one of WANE_DRAFT_….", options->draft);
     if (options->draft_most < 1 || options->draft_most > WANE__DRAFT_MOST)
@@ -180,6 +184,7 @@ static int allowed(struct wane__ahead *ahead, const struct wane__reply *reply, i
                    int room, int cells) {
     struct wane__drafts *drafts = ahead->drafts;
     if (ahead->hold > 0 || !head_allows(drafts->rows)) return 0;
+    if (others > 0 && drafts->touchy) return 0;
     int seen = attended(drafts);
     ahead->company = others > 0;
     ahead->region = region_of(seen > cells ? seen : cells);

@@ -43,6 +43,7 @@ struct wane__drafts {
     int mode;        /* WANE_DRAFT_… */
     int most;        /* tokens in a draft */
     bool impossible; /* whatever the mode is */
+    bool touchy; /* a row's floats depend on its neighbours in the call: drafts only where there are none */
     struct wane__draft_pace pace;
     struct wane__draft_pool pool;
     struct wane__proof proof[2][WANE__AHEAD_REGIONS]; /* alone; with other rows in the call */

@@ -198,6 +198,7 @@ int main(void) {
     if (load(&options, &model)) {
         test_sessions(model, "default", 1);
         test_sessions(model, "default, long", LONG);
+        test_scheduler(model);
         report(model, "default", false);
         wane_model_free(model);
     }

@@ -49,6 +49,7 @@ static wane_model *model_of(struct wane__script script, int draft, bool head) {
     wane_error error = {0};
     wane_model_options options;
     wane_model_options_init(&options);
+    options.kv_type_k = "q8_0"; /* else there are no drafts beside others */
     options.head_folder = folder;
     options.head_always = true;
     options.shadow = 0;
@@ -336,18 +337,20 @@ static void test_counts(void **unused) {
 static void test_neighbours(void **unused) {
     (void)unused;
     enum { COUNT = 6 };
-    static struct seen off[COUNT], on[COUNT];
+    static struct seen off[COUNT], on[COUNT], touchy[COUNT];
+    static struct seen *const all[3] = {off, on, touchy};
     static const char *const prompts[COUNT] = {"abcdabcd beat",
                                                "the cat sat on the mat; the cat copy",
                                                "something of the fixed language",
                                                "abcabcabcabc fail",
                                                "the cat sat on short",
                                                "copy the cat sat on the mat and"};
-    for (int draft = 0; draft < 2; draft++) {
+    for (int draft = 0; draft < 3; draft++) {
         wane_model *model = model_of(script_of(4), draft ? WANE_DRAFT_ALWAYS : WANE_DRAFT_OFF, false);
         wane_scheduler_options options = quick_options();
         wane_scheduler *scheduler;
         wane_ticket *ticket[COUNT];
+        model->drafts.touchy = draft == 2;
         wane_error error = {0};
         assert_int_equal(wane_scheduler_new(model, &options, &scheduler, &error), WANE_OK);
         for (int i = 0; i < COUNT; i++) {
@@ -356,13 +359,16 @@ static void test_neighbours(void **unused) {
             g.no_draft = i == 5;
             ticket[i] = submit(scheduler, prompts[i], &g);
         }
-        for (int i = 0; i < COUNT; i++) read_ticket(ticket[i], draft ? &on[i] : &off[i]);
+        for (int i = 0; i < COUNT; i++) read_ticket(ticket[i], &all[draft][i]);
         wane_scheduler_free(scheduler);
         assert_true(length_of(model, 0) == 0);
-        if (draft) assert_true(state_of(model).blocks > 3);
+        if (draft == 1) assert_true(state_of(model).blocks > 3);
+        for (int region = 0; draft == 2 && region < WANE__AHEAD_REGIONS; region++)
+            assert_int_equal(model->drafts.proof[1][region].proven, 0); /* none beside others */
         wane_model_free(model);
     }
     for (int i = 0; i < COUNT; i++) assert_same(&off[i], &on[i]);
+    for (int i = 0; i < COUNT; i++) assert_same(&off[i], &touchy[i]);
     assert_int_equal(on[3].code, WANE_EENGINE);
     assert_int_equal(on[5].drafted, 0);
 }
