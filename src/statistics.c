@@ -3,6 +3,7 @@
  */
 #include "statistics.h"
 
+#include "core/bytes.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/memory.h"
@@ -14,27 +15,14 @@
 enum { VERSION = 1, HEAD = 56, CHECK = 8, DIGEST = 32, MOST_D = 16384 };
 static const char magic[8] = {'w', 'a', 'n', 'e', 's', 't', 'a', 't'};
 
-static void put(unsigned char *out, uint64_t value, int bytes) {
-    for (int b = 0; b < bytes; b++) out[b] = (unsigned char)(value >> 8 * b);
-}
-
-static uint64_t take(const unsigned char *in, int bytes) {
-    uint64_t value = 0;
-    for (int b = 0; b < bytes; b++) value |= (uint64_t)in[b] << 8 * b;
-    return value;
-}
-
 static void put_float(unsigned char **out, float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    put(*out, bits, 4);
+    wane__put_float(*out, value);
     *out += 4;
 }
 
 /* False when it is not a number. */
 static bool take_float(const unsigned char **in, float *value) {
-    uint32_t bits = (uint32_t)take(*in, 4);
-    memcpy(value, &bits, sizeof bits);
+    *value = wane__get_float(*in);
     *in += 4;
     return isfinite(*value);
 }
@@ -49,15 +37,15 @@ int wane__statistics_write(const char *path, const char *digest, int d, const st
     unsigned char *bytes = wane__alloc_zero(1, size);
     if (bytes == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a covariance.");
     memcpy(bytes, magic, sizeof magic);
-    put(bytes + 8, VERSION, 4);
-    put(bytes + 12, (uint64_t)d, 4);
-    put(bytes + 16, (uint64_t)moments->rows, 8);
+    wane__put(bytes + 8, VERSION, 4);
+    wane__put(bytes + 12, (uint64_t)d, 4);
+    wane__put(bytes + 16, (uint64_t)moments->rows, 8);
     memcpy(bytes + 24, digest, strnlen(digest, DIGEST));
     unsigned char *at = bytes + HEAD;
     for (size_t i = 0; i < n; i++) put_float(&at, moments->mean[i]);
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++) put_float(&at, moments->covariance[i * n + j]);
-    put(at, XXH3_64bits(bytes, size - CHECK), CHECK);
+    wane__put(at, XXH3_64bits(bytes, size - CHECK), CHECK);
     struct wane__file_part part = {bytes, size};
     int result = wane__file_replace(path, "the statistics", &part, 1, 0644, error);
     wane__free(bytes);
@@ -67,10 +55,10 @@ int wane__statistics_write(const char *path, const char *digest, int d, const st
 /* NULL, or what is wrong. */
 static const char *look_at(const unsigned char *bytes, size_t size, const char *digest, int d) {
     if (size < HEAD + CHECK || memcmp(bytes, magic, sizeof magic) != 0) return "it holds no statistics";
-    if (take(bytes + 8, 4) != VERSION) return "it is of another version";
-    uint64_t own = take(bytes + 12, 4), rows = take(bytes + 16, 8);
+    if (wane__get(bytes + 8, 4) != VERSION) return "it is of another version";
+    uint64_t own = wane__get(bytes + 12, 4), rows = wane__get(bytes + 16, 8);
     if (own < 1 || own > MOST_D || size != size_for((size_t)own)) return "it is not as long as it should be";
-    if (take(bytes + size - CHECK, CHECK) != XXH3_64bits(bytes, size - CHECK)) return "it is damaged";
+    if (wane__get(bytes + size - CHECK, CHECK) != XXH3_64bits(bytes, size - CHECK)) return "it is damaged";
     if (own != (uint64_t)d || strncmp((const char *)bytes + 24, digest, DIGEST) != 0)
         return "it was recorded with another model";
     if (rows < 4 || rows > INT64_MAX) return "it was taken from too few rows";
@@ -97,7 +85,7 @@ int wane__statistics_parse(const void *bytes, size_t size, const char *name, con
         size_t n = (size_t)d;
         moments->mean = wane__alloc_zero(n, sizeof(float));
         moments->covariance = wane__alloc_zero(n * n, sizeof(float));
-        moments->rows = (int64_t)take((const unsigned char *)bytes + 16, 8);
+        moments->rows = (int64_t)wane__get((const unsigned char *)bytes + 16, 8);
         if (moments->mean == NULL || moments->covariance == NULL) {
             wane__moments_free(moments);
             return wane__fail(error, WANE_ENOMEM, "No memory for a covariance.");

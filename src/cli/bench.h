@@ -41,6 +41,20 @@ int bench_engine(const struct bench_work *work, int first, int streams, struct b
 int bench_wane(const struct bench_work *work, int first, int streams, struct bench_run *run,
                wane_error *error);
 
+/* As --sampler names it: greedy leaves it as it is. */
+void bench_set_sampler(wane_sampling *sampling, const char *name);
+
+/* A reply to its end, or to `steps` tokens. */
+struct bench_reply {
+    double ms, whole_ms; /* from its first token on; with its prompt */
+    int32_t *ids;        /* room for `steps` */
+    int count;
+};
+/* Prompt `prompt` of the work, drawn with the work's seed + `prompt`. */
+int bench_reply(const struct bench_work *work, int prompt, bool no_memo, struct bench_reply *reply,
+                wane_error *error);
+bool bench_same_reply(const struct bench_reply *a, const struct bench_reply *b);
+
 /* Dense head, certified head, body alone: cmd_bench calls it for `wane bench head`. */
 int bench_head(const struct settings *settings);
 /* Dense head, certified head, drafts as well: cmd_bench calls it for `wane bench draft`. */

@@ -27,8 +27,7 @@ struct bench_drafts {
     const char *const *kinds; /* NULL: prompts of a file */
     int rounds, head;
     double *ms[MODES]; /* a token, by round */
-    int32_t *ids[MODES];
-    int count[MODES];
+    struct bench_reply reply[MODES];
     struct one_prompt *prompt;
     uint64_t seed;
     double load;
@@ -38,49 +37,10 @@ struct bench_drafts {
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
 
-static void generation_of(const struct bench_drafts *bench, int prompt, wane_generation *generation) {
-    wane_generation_init(generation);
-    generation->sampling = bench->work.sampling;
-    generation->sampling.seed += (uint64_t)prompt;
-    generation->max_tokens = bench->work.steps;
-}
-
-/* One reply to its end; its ids and their number, and the time from its first token on. */
-static int reply(struct bench_drafts *bench, int prompt, int mode, double *ms, wane_error *error) {
-    const wane_tokens *tokens = &bench->work.prompts[prompt];
-    wane_session *session = NULL;
-    wane_generation generation;
-    generation_of(bench, prompt, &generation);
-    int result = wane_session_new(bench->work.model, &session, error);
-    if (result != WANE_OK) return result;
-    interrupt_target(session);
-    result = wane_session_start(session, tokens->id, tokens->count, &generation, error);
-    double begun = now_ms();
-    bench->count[mode] = 0;
-    for (wane_event event = {.kind = WANE_EVENT_TEXT}; result == WANE_OK && event.kind != WANE_EVENT_END;) {
-        result = wane_session_next(session, &event, error);
-        if (result != WANE_OK || event.kind != WANE_EVENT_TEXT || event.token < 0) continue;
-        if (bench->count[mode] == 0) begun = now_ms();
-        if (bench->count[mode] < bench->work.steps) bench->ids[mode][bench->count[mode]++] = event.token;
-    }
-    *ms = now_ms() - begun;
-    interrupt_target(NULL);
-    wane_session_free(session);
-    if (result == WANE_OK && interrupt_seen()) {
-        *error = (wane_error){.code = WANE_ECANCELLED};
-        result = WANE_ECANCELLED;
-    }
-    return result;
-}
-
 static void compare(struct bench_drafts *bench) {
-    for (int mode = PLAIN; mode < MODES; mode++) {
-        bool same =
-            bench->count[mode] == bench->count[BASE] &&
-            memcmp(bench->ids[mode], bench->ids[BASE], (size_t)bench->count[BASE] * sizeof **bench->ids) == 0;
-        if (!same) bench->divergent++;
-    }
-    bench->tokens += bench->count[BASE];
+    for (int mode = PLAIN; mode < MODES; mode++)
+        bench->divergent += !bench_same_reply(&bench->reply[mode], &bench->reply[BASE]);
+    bench->tokens += bench->reply[BASE].count;
 }
 
 static int set_mode(const struct bench_drafts *bench, int mode, wane_error *error) {
@@ -95,19 +55,18 @@ static int set_mode(const struct bench_drafts *bench, int mode, wane_error *erro
 /* A prompt in all modes; adds to the sums. Times are of the tokens after the first. */
 static int measure_prompt(struct bench_drafts *bench, int prompt, int turn, double sum[MODES], long *tokens,
                           wane_error *error) {
-    double ms[MODES];
     for (int i = 0; i < MODES; i++) {
         int mode = (i + turn) % MODES;
         int result = set_mode(bench, mode, error);
-        if (result == WANE_OK) result = reply(bench, prompt, mode, &ms[mode], error);
+        if (result == WANE_OK) result = bench_reply(&bench->work, prompt, false, &bench->reply[mode], error);
         if (result != WANE_OK) return result;
     }
-    if (bench->count[BASE] < 2) return WANE_OK;
-    *tokens += bench->count[BASE] - 1;
-    if (turn > prompt) bench->prompt[prompt].tokens += bench->count[BASE] - 1;
+    if (bench->reply[BASE].count < 2) return WANE_OK;
+    *tokens += bench->reply[BASE].count - 1;
+    if (turn > prompt) bench->prompt[prompt].tokens += bench->reply[BASE].count - 1;
     for (int mode = 0; mode < MODES; mode++) {
-        sum[mode] += ms[mode];
-        if (turn > prompt) bench->prompt[prompt].ms[mode] += ms[mode];
+        sum[mode] += bench->reply[mode].ms;
+        if (turn > prompt) bench->prompt[prompt].ms[mode] += bench->reply[mode].ms;
     }
     return WANE_OK;
 }
@@ -247,27 +206,17 @@ static void print_text(struct bench_drafts *bench) {
 
 /* ---- the command --------------------------------------------------------------------------------------------------- */
 
-static void set_sampler(struct bench_drafts *bench) {
-    wane_sampling *s = &bench->work.sampling;
-    const char *name = setting_text(bench->settings, SET_SAMPLER);
-    s->seed = bench->seed;
-    if (strcmp(name, "greedy") == 0) return;
-    s->temperature = 0.8f;
-    s->top_p = 0.95f;
-    s->top_k = strcmp(name, "full") == 0 ? 0 : 40;
-    s->min_p = strcmp(name, "full") == 0 ? 0 : 0.05f;
-}
-
 static int run(struct bench_drafts *bench, wane_model *model, char **texts, int count) {
     wane_error error = {0};
     for (int mode = 0; mode < MODES; mode++) {
         bench->ms[mode] = text_alloc((size_t)bench->rounds * sizeof(double));
-        bench->ids[mode] = text_alloc((size_t)bench->work.steps * sizeof(int32_t));
+        bench->reply[mode].ids = text_alloc((size_t)bench->work.steps * sizeof(int32_t));
     }
     bench->prompt = text_alloc((size_t)count * sizeof *bench->prompt);
     memset(bench->prompt, 0, (size_t)count * sizeof *bench->prompt);
     int result = bench_work_open(&bench->work, model, texts, count, count, bench->work.steps, &error);
-    set_sampler(bench);
+    bench_set_sampler(&bench->work.sampling, setting_text(bench->settings, SET_SAMPLER));
+    bench->work.sampling.seed = bench->seed;
     if (result == WANE_OK) result = measure(bench, &error);
     int code = result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
     if (code == EXIT_FINE && setting_on(bench->settings, SET_JSON))
@@ -279,7 +228,7 @@ static int run(struct bench_drafts *bench, wane_model *model, char **texts, int 
     bench_work_close(&bench->work);
     for (int mode = 0; mode < MODES; mode++) {
         free(bench->ms[mode]);
-        free(bench->ids[mode]);
+        free(bench->reply[mode].ids);
     }
     free(bench->prompt);
     return code;

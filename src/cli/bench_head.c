@@ -169,16 +169,6 @@ static void print_text(struct bench_heads *bench) {
     out_format("divergent       %9ld of %ld tokens\n", bench->divergent, bench->tokens);
 }
 
-static void set_sampler(struct bench_heads *bench) {
-    wane_sampling *s = &bench->work.sampling;
-    const char *name = setting_text(bench->settings, SET_SAMPLER);
-    if (strcmp(name, "greedy") == 0) return;
-    s->temperature = 0.8f;
-    s->top_p = 0.95f;
-    s->top_k = strcmp(name, "full") == 0 ? 0 : 40;
-    s->min_p = strcmp(name, "full") == 0 ? 0 : 0.05f;
-}
-
 static int run(struct bench_heads *bench, wane_model *model, char **texts, int text_count) {
     int count = texts != NULL ? text_count : bench_prompt_count;
     bench->sets = (count + bench->rows - 1) / bench->rows;
@@ -189,7 +179,7 @@ static int run(struct bench_heads *bench, wane_model *model, char **texts, int t
     }
     int result = bench_work_open(&bench->work, model, texts, text_count, bench->sets * bench->rows,
                                  bench->work.steps, &error);
-    set_sampler(bench);
+    bench_set_sampler(&bench->work.sampling, setting_text(bench->settings, SET_SAMPLER));
     if (result == WANE_OK) result = measure(bench, &error);
     int code = result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
     if (code == EXIT_FINE && setting_on(bench->settings, SET_JSON))

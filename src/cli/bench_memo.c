@@ -20,47 +20,12 @@ struct bench_memo {
     int rounds, head, draft;
     double *ms[SIDES];    /* a token, by round */
     double *whole[SIDES]; /* a request */
-    int32_t *ids[SIDES];
-    int count[SIDES];
+    struct bench_reply reply[SIDES];
     double load;
     long tokens, divergent;
 };
 
 /* ---- measuring ----------------------------------------------------------------------------------------------------- */
-
-static int reply(struct bench_memo *bench, int prompt, int side, double *ms, double *whole,
-                 wane_error *error) {
-    const wane_tokens *tokens = &bench->work.prompts[prompt];
-    wane_session *session = NULL;
-    wane_generation generation;
-    wane_generation_init(&generation);
-    generation.sampling = bench->work.sampling;
-    generation.sampling.seed += (uint64_t)prompt;
-    generation.max_tokens = bench->work.steps;
-    generation.no_memo = side == BASE;
-    int result = wane_session_new(bench->work.model, &session, error);
-    if (result != WANE_OK) return result;
-    interrupt_target(session);
-    double begun = now_ms(), first = begun;
-    result = wane_session_start(session, tokens->id, tokens->count, &generation, error);
-    bench->count[side] = 0;
-    for (wane_event event = {.kind = WANE_EVENT_TEXT}; result == WANE_OK && event.kind != WANE_EVENT_END;) {
-        result = wane_session_next(session, &event, error);
-        if (result != WANE_OK || event.kind != WANE_EVENT_TEXT || event.token < 0) continue;
-        if (bench->count[side] == 0) first = now_ms();
-        if (bench->count[side] < bench->work.steps) bench->ids[side][bench->count[side]++] = event.token;
-    }
-    double over = now_ms();
-    *ms = over - first;
-    *whole = over - begun;
-    interrupt_target(NULL);
-    wane_session_free(session);
-    if (result == WANE_OK && interrupt_seen()) {
-        *error = (wane_error){.code = WANE_ECANCELLED};
-        result = WANE_ECANCELLED;
-    }
-    return result;
-}
 
 static int set_side(const struct bench_memo *bench, int side, wane_error *error) {
     int result = wane_model_set_head(bench->work.model, side == BASE ? WANE_HEAD_DENSE : bench->head, error);
@@ -74,24 +39,21 @@ static int measure_round(struct bench_memo *bench, int round, wane_error *error)
     double sum[SIDES] = {0}, whole[SIDES] = {0};
     long tokens = 0;
     for (int prompt = 0; prompt < bench->work.count; prompt++) {
-        double ms[SIDES], all[SIDES];
         progress_show(round < 0 ? "warming up" : "measuring",
                       (round + 1 + (double)prompt / bench->work.count) / (bench->rounds + 1));
         for (int i = 0; i < SIDES; i++) {
             int side = (i + prompt + round + 1) % SIDES;
             int result = set_side(bench, side, error);
-            if (result == WANE_OK) result = reply(bench, prompt, side, &ms[side], &all[side], error);
+            if (result == WANE_OK)
+                result = bench_reply(&bench->work, prompt, side == BASE, &bench->reply[side], error);
             if (result != WANE_OK) return result;
         }
-        bool same =
-            bench->count[WANE] == bench->count[BASE] &&
-            memcmp(bench->ids[WANE], bench->ids[BASE], (size_t)bench->count[BASE] * sizeof **bench->ids) == 0;
-        if (!same) bench->divergent++;
-        if (round >= 0) bench->tokens += bench->count[BASE];
-        tokens += bench->count[BASE] > 1 ? bench->count[BASE] - 1 : 0;
+        bench->divergent += !bench_same_reply(&bench->reply[WANE], &bench->reply[BASE]);
+        if (round >= 0) bench->tokens += bench->reply[BASE].count;
+        tokens += bench->reply[BASE].count > 1 ? bench->reply[BASE].count - 1 : 0;
         for (int side = 0; side < SIDES; side++) {
-            sum[side] += ms[side];
-            whole[side] += all[side];
+            sum[side] += bench->reply[side].ms;
+            whole[side] += bench->reply[side].whole_ms;
         }
     }
     for (int side = 0; side < SIDES && round >= 0; side++) {
@@ -157,28 +119,18 @@ static void print(struct bench_memo *bench) {
 
 /* ---- the command --------------------------------------------------------------------------------------------------- */
 
-static void set_sampler(struct bench_memo *bench) {
-    wane_sampling *s = &bench->work.sampling;
-    const char *name = setting_text(bench->settings, SET_SAMPLER);
-    s->seed = 20260202;
-    s->seeded = true;
-    if (strcmp(name, "greedy") == 0) return;
-    s->temperature = 0.8f;
-    s->top_p = 0.95f;
-    s->top_k = strcmp(name, "full") == 0 ? 0 : 40;
-    s->min_p = strcmp(name, "full") == 0 ? 0 : 0.05f;
-}
-
 static int run(struct bench_memo *bench, wane_model *model, char **texts, int count) {
     wane_error error = {0};
     for (int side = 0; side < SIDES; side++) {
         bench->ms[side] = text_alloc((size_t)bench->rounds * sizeof(double));
         bench->whole[side] = text_alloc((size_t)bench->rounds * sizeof(double));
-        bench->ids[side] = text_alloc((size_t)bench->work.steps * sizeof(int32_t));
+        bench->reply[side].ids = text_alloc((size_t)bench->work.steps * sizeof(int32_t));
     }
     int result = bench_work_open(&bench->work, model, texts, count,
                                  texts != NULL ? count : bench_prompt_count, bench->work.steps, &error);
-    set_sampler(bench);
+    bench_set_sampler(&bench->work.sampling, setting_text(bench->settings, SET_SAMPLER));
+    bench->work.sampling.seed = 20260202;
+    bench->work.sampling.seeded = true;
     if (result == WANE_OK) result = measure(bench, &error);
     int code = result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
     if (code == EXIT_FINE) print(bench);
@@ -188,7 +140,7 @@ static int run(struct bench_memo *bench, wane_model *model, char **texts, int co
     for (int side = 0; side < SIDES; side++) {
         free(bench->ms[side]);
         free(bench->whole[side]);
-        free(bench->ids[side]);
+        free(bench->reply[side].ids);
     }
     return code;
 }

@@ -116,8 +116,7 @@ static int load_model(struct wane__llama *e, const wane_model_options *o, wane_e
     struct llama_model_tensor_buft_override override[2] = {{0}}; /* the second one ends the list */
     p.n_gpu_layers = o->gpu_layers;
     p.vocab_only = o->vocab_only;
-    p.use_extra_bufts = o->repack >= 0 ? o->repack > 0 : wane__llama_repack_pays(o->path);
-    if (p.use_extra_bufts && wane__llama_keep_head(o, override)) p.tensor_buft_overrides = override;
+    wane__llama_layout(o, &p, override);
     if (o->mlock)
         p.load_mode = o->no_mmap ? LLAMA_LOAD_MODE_MLOCK : LLAMA_LOAD_MODE_MMAP_MLOCK;
     else if (o->no_mmap)

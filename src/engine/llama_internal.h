@@ -126,17 +126,14 @@ void wane__llama_words_leave(struct wane__llama_words *words);
 /* Load the engine's plug-ins, once a process; later calls ignore `folder`. */
 int wane__llama_backends(const char *folder, struct wane__log *log, wane_error *error);
 /*
- * Would the CPU backend interleave so many of this file's weights that it pays? Its kernels for that form add in another
- * order for four rows and more than for one, and gain nothing for one where they hold few of the weights.
+ * How the weights are laid out. Repacked, where that is left open, only if the CPU backend would interleave so many of the
+ * blocks' bytes that it pays: its kernels for that form add in another order for four rows and more than for one, and gain
+ * nothing for one where they hold few of the weights. And a head that is to be certified is kept from a form whose rows
+ * cannot be read; `override`, the first of a list that a zeroed one ends, then says how and must live until the load.
  */
-bool wane__llama_repack_pays(const char *path);
+void wane__llama_layout(const wane_model_options *options, struct llama_model_params *params,
+                        struct llama_model_tensor_buft_override *override);
 /* Is this a file that can be handed to the engine? Says in words why not. */
-/*
- * Must the head be kept from a layout whose rows cannot be read? Then `override` says how, for
- * llama_model_params.tensor_buft_overrides; its text is static.
- */
-bool wane__llama_keep_head(const wane_model_options *options,
-                           struct llama_model_tensor_buft_override *override);
 int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error);
 
 /* ----------------------------------------------------------- llama_decode.c */

@@ -62,19 +62,8 @@ static ggml_backend_buffer_type_t plain_kind(void) {
     return kind;
 }
 
-/* The file's tensors without their data; NULL when it is no file that the loader would take either. */
-static struct gguf_context *open_file(const char *path, struct ggml_context **tensors) {
-    char why[64];
-    *tensors = NULL;
-    return wane__guard_file(path, (struct gguf_init_params){.no_alloc = true, .ctx = tensors}, why,
-                            sizeof why);
-}
-
-bool wane__llama_repack_pays(const char *path) {
-    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    struct ggml_context *tensors;
-    struct gguf_context *file = cpu != NULL ? open_file(path, &tensors) : NULL;
-    if (file == NULL) return true; /* the loader will say what is wrong with it */
+/* Do so many of the blocks' bytes lie in tensors that would move that it pays? */
+static bool repack_pays(ggml_backend_dev_t cpu, struct ggml_context *tensors) {
     bool known[GGML_TYPE_COUNT] = {false}, moves[GGML_TYPE_COUNT] = {false};
     double moved = 0, all = 0;
     for (struct ggml_tensor *t = ggml_get_first_tensor(tensors); t != NULL;
@@ -86,28 +75,40 @@ bool wane__llama_repack_pays(const char *path) {
         all += (double)ggml_nbytes(t);
         if (moves[t->type]) moved += (double)ggml_nbytes(t);
     }
-    ggml_free(tensors);
-    gguf_free(file);
     return moved > REPACK_PAYS * all;
 }
 
-bool wane__llama_keep_head(const wane_model_options *o, struct llama_model_tensor_buft_override *override) {
-    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    bool gpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_GPU) != NULL ||
-               ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_IGPU) != NULL;
-    if (cpu == NULL || o->vocab_only || o->head == WANE_HEAD_DENSE || (gpu && o->gpu_layers != 0))
-        return false;
-    struct ggml_context *tensors;
-    struct gguf_context *file = open_file(o->path, &tensors);
-    if (file == NULL) return false;
+static bool head_moves(ggml_backend_dev_t cpu, struct ggml_context *tensors) {
     const struct ggml_tensor *weights = ggml_get_tensor(tensors, "output.weight");
     if (weights == NULL) weights = ggml_get_tensor(tensors, "token_embd.weight");
-    bool keep = weights != NULL && would_move(cpu, weights);
+    return weights != NULL && would_move(cpu, weights);
+}
+
+/* A head that is wanted certified, in host memory. */
+static bool head_is_ours(const wane_model_options *o) {
+    bool gpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_GPU) != NULL ||
+               ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_IGPU) != NULL;
+    return o->head != WANE_HEAD_DENSE && !(gpu && o->gpu_layers != 0);
+}
+
+void wane__llama_layout(const wane_model_options *o, struct llama_model_params *params,
+                        struct llama_model_tensor_buft_override *override) {
+    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    struct ggml_context *tensors = NULL;
+    char why[64];
+    params->use_extra_bufts =
+        o->repack != 0; /* also where the file does not answer: the loader will say why */
+    if (cpu == NULL || o->vocab_only || o->repack == 0) return;
+    struct gguf_context *file =
+        wane__guard_file(o->path, (struct gguf_init_params){.no_alloc = true, .ctx = &tensors}, why,
+                         sizeof why);
+    if (file == NULL) return;
+    if (o->repack < 0) params->use_extra_bufts = repack_pays(cpu, tensors);
+    bool keep = params->use_extra_bufts && head_is_ours(o) && head_moves(cpu, tensors);
     ggml_free(tensors);
     gguf_free(file);
-    ggml_backend_buffer_type_t kind = keep ? plain_kind() : NULL;
-    if (kind == NULL) return false;
+    override->buft = keep ? plain_kind() : NULL;
+    if (override->buft == NULL) return;
     override->pattern = "^(output|token_embd)\\.weight$";
-    override->buft = kind;
-    return true;
+    params->tensor_buft_overrides = override;
 }

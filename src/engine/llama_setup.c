@@ -213,5 +213,3 @@ int wane__llama_check_file(const char *path, uint64_t *bytes, wane_error *error)
     close(fd);
     return rc;
 }
-
-/* ------------------------------------------------------------------ repacking */

@@ -11,6 +11,7 @@
 #include "head/sketch.h"
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/memory.h"
 
 #include <errno.h>
@@ -70,31 +71,9 @@ static void section_sizes(const struct wane__sketch_header *header, uint64_t siz
 
 /* -------------------------------------------------------------------- writing */
 
-static bool write_all(int fd, const void *bytes, size_t size) {
-    for (const char *at = bytes; size > 0;) {
-        ssize_t n = write(fd, at, size < 1u << 30 ? size : 1u << 30);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        at += n;
-        size -= (size_t)n;
-    }
-    return true;
-}
-
 static uint64_t header_check(struct wane__sketch_header header) {
     header.check = 0;
     return XXH3_64bits(&header, sizeof header);
-}
-
-static bool write_file(int fd, const struct wane__sketch_header *header, const void *const section[3]) {
-    static const char zeros[PAGE];
-    if (!write_all(fd, header, sizeof *header) || !write_all(fd, zeros, PAGE - sizeof *header)) return false;
-    for (int i = 0; i < 3; i++) {
-        size_t size = header->section[i].size;
-        if (!write_all(fd, section[i], size) || !write_all(fd, zeros, round_up(size, PAGE) - size))
-            return false;
-    }
-    return fsync(fd) == 0;
 }
 
 int wane__sketch_write(const char *path, struct wane__sketch_header *header, const void *const section[3],
@@ -112,22 +91,13 @@ int wane__sketch_write(const char *path, struct wane__sketch_header *header, con
         offset += round_up(sizes[i], PAGE);
     }
     header->check = header_check(*header);
-    size_t room = strlen(path) + 16;
-    char *fresh = wane__alloc(room);
-    if (fresh == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a file name.");
-    snprintf(fresh, room, "%s.XXXXXX", path);
-    int fd = mkstemp(fresh), status = WANE_OK;
-    bool good = fd >= 0 && write_file(fd, header, section);
-    if (good) fchmod(fd, 0644);
-    if (fd >= 0 && close(fd) != 0) good = false;
-    if (good && rename(fresh, path) != 0) good = false;
-    if (!good) {
-        status =
-            wane__fail(error, WANE_EIO, "Cannot write the head's sketch to %s: %s.", path, strerror(errno));
-        if (fd >= 0) unlink(fresh);
+    static const char zeros[PAGE];
+    struct wane__file_part part[8] = {{header, sizeof *header}, {zeros, PAGE - sizeof *header}};
+    for (int i = 0; i < 3; i++) {
+        part[2 + 2 * i] = (struct wane__file_part){section[i], sizes[i]};
+        part[3 + 2 * i] = (struct wane__file_part){zeros, round_up(sizes[i], PAGE) - sizes[i]};
     }
-    wane__free(fresh);
-    return status;
+    return wane__file_replace(path, "the head's sketch to", part, 8, 0644, error);
 }
 
 /* -------------------------------------------------------------------- opening */

@@ -15,19 +15,6 @@
 /* Beyond this no engine's logits are meant: it keeps the sums within 64 bits. */
 #define LOGIT_MOST 16384.0f
 
-void wane__put_float(uint8_t *to, float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    wane__put(to, bits, 4);
-}
-
-float wane__get_float(const uint8_t *from) {
-    uint32_t bits = (uint32_t)wane__get(from, 4);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* The share of five tokens is taken of the whole vocabulary where its sum is known, else of the candidates. */
 static void weigh(struct wane__sample *sample, float log_sum) {
     double best = (double)sample->top[0].logit, sum = 0;

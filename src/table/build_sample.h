@@ -18,6 +18,7 @@
 #ifndef WANE_TABLE_BUILD_SAMPLE_H
 #define WANE_TABLE_BUILD_SAMPLE_H
 
+#include "core/bytes.h"
 #include "table/slmt.h"
 
 #define WANE__SAMPLE_MOST (60 + 4 * WANE__TEN + 8 * WANE__TRACE_TOP)
@@ -60,25 +61,5 @@ int wane__sample_decode(const uint8_t *bytes, size_t size, int vocab_size, const
 /* Of encoded bytes, without decoding them. */
 uint64_t wane__sample_hash(const uint8_t *bytes);
 enum wane__kind wane__sample_kind(const uint8_t *bytes);
-
-/* Bytes of numbers, for this and for what else the builder writes. */
-static inline void wane__put(uint8_t *to, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) to[i] = (uint8_t)(value >> 8 * i);
-}
-static inline void wane__put_big(uint8_t *to, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) to[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
-}
-static inline uint64_t wane__get(const uint8_t *from, int bytes) {
-    uint64_t value = 0;
-    for (int i = bytes - 1; i >= 0; i--) value = value << 8 | from[i];
-    return value;
-}
-static inline uint64_t wane__get_big(const uint8_t *from, int bytes) {
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++) value = value << 8 | from[i];
-    return value;
-}
-void wane__put_float(uint8_t *to, float value);
-float wane__get_float(const uint8_t *from);
 
 #endif

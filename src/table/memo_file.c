@@ -3,6 +3,7 @@
  * floats gave would not be a repetition.
  */
 #include "core/buf.h"
+#include "core/bytes.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "table/memo_internal.h"
@@ -14,21 +15,11 @@ enum { HEAD = 32, ENTRY = 36, TAIL = 8, VERSION = 1 };
 
 static const char magic[8] = {'W', 'A', 'N', 'E', 'M', 'E', 'M', 'O'};
 
-static void put(unsigned char *out, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; i++) out[i] = (unsigned char)(value >> 8 * i);
-}
-
-static uint64_t get(const unsigned char *from, int bytes) {
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++) value |= (uint64_t)from[i] << 8 * i;
-    return value;
-}
-
 /* --------------------------------------------------------------------- saving */
 
 static void write_text(struct wane__buf *buf, const char *text) {
     unsigned char size[4];
-    put(size, strlen(text), 4);
+    wane__put(size, strlen(text), 4);
     wane__buf_append(buf, size, 4);
     wane__buf_append(buf, text, strlen(text));
 }
@@ -37,25 +28,25 @@ static void write_all(const struct wane__memo *memo, const char *origin, int voc
                       struct wane__buf *buf) {
     unsigned char head[HEAD] = {0}, entry[ENTRY] = {0}, tail[TAIL];
     memcpy(head, magic, sizeof magic);
-    put(head + 8, VERSION, 4);
-    put(head + 12, memo->tenants, 4);
-    put(head + 16, memo->count, 8);
-    put(head + 24, (uint64_t)vocab_size, 4);
-    put(head + 28, strlen(origin), 4);
+    wane__put(head + 8, VERSION, 4);
+    wane__put(head + 12, memo->tenants, 4);
+    wane__put(head + 16, memo->count, 8);
+    wane__put(head + 24, (uint64_t)vocab_size, 4);
+    wane__put(head + 28, strlen(origin), 4);
     wane__buf_append(buf, head, HEAD);
     wane__buf_append(buf, origin, strlen(origin));
     for (uint32_t i = 0; i < memo->tenants; i++) write_text(buf, memo->tenant[i]);
     if (!wane__buf_reserve(buf, memo->count * (size_t)ENTRY + TAIL)) return;
     for (uint32_t at = memo->oldest; at != WANE__MEMO_NONE; at = memo->entry[at].newer) {
         const struct wane__memo_entry *e = &memo->entry[at];
-        put(entry, e->key.name.low, 8);
-        put(entry + 8, e->key.name.high, 8);
-        put(entry + 16, e->key.length, 4);
-        put(entry + 20, e->key.tenant, 4);
-        put(entry + 24, (uint32_t)e->token, 4);
+        wane__put(entry, e->key.name.low, 8);
+        wane__put(entry + 8, e->key.name.high, 8);
+        wane__put(entry + 16, e->key.length, 4);
+        wane__put(entry + 20, e->key.tenant, 4);
+        wane__put(entry + 24, (uint32_t)e->token, 4);
         wane__buf_append(buf, entry, ENTRY);
     }
-    put(tail, XXH3_64bits(buf->data, buf->size), 8);
+    wane__put(tail, XXH3_64bits(buf->data, buf->size), 8);
     wane__buf_append(buf, tail, TAIL);
 }
 
@@ -98,8 +89,8 @@ static const unsigned char *take(struct input *in, size_t size) {
 static int read_tenants(struct input *in, struct wane__memo *memo, uint32_t count, uint32_t *number) {
     for (uint32_t i = 0; i < count; i++) {
         const unsigned char *size = take(in, 4);
-        const unsigned char *text = size != NULL ? take(in, (size_t)get(size, 4)) : NULL;
-        size_t bytes = text != NULL ? (size_t)get(size, 4) : 0;
+        const unsigned char *text = size != NULL ? take(in, (size_t)wane__get(size, 4)) : NULL;
+        size_t bytes = text != NULL ? (size_t)wane__get(size, 4) : 0;
         if (text == NULL) return damaged(in, "a tenant's name goes past the end");
         if (bytes > WANE__MEMO_TENANT_MOST || memchr(text, 0, bytes) != NULL)
             return damaged(in, "a tenant's name is none");
@@ -119,15 +110,16 @@ static int read_entries(struct input *in, struct wane__memo *memo, uint64_t coun
     const unsigned char *first = in->at;
     for (uint64_t i = 0; i < count; i++) { /* all are looked at before one is taken */
         const unsigned char *e = first + i * ENTRY;
-        if (get(e + 20, 4) >= tenants || get(e + 24, 4) >= (uint64_t)vocab_size || get(e + 28, 8) != 0)
+        if (wane__get(e + 20, 4) >= tenants || wane__get(e + 24, 4) >= (uint64_t)vocab_size ||
+            wane__get(e + 28, 8) != 0)
             return damaged(in, "an entry has a tenant or a token that there is not");
     }
     for (uint64_t i = 0; i < count; i++) {
         const unsigned char *e = first + i * ENTRY;
-        const struct wane__memo_key key = {{get(e, 8), get(e + 8, 8)},
-                                           (uint32_t)get(e + 16, 4),
-                                           number[get(e + 20, 4)]};
-        wane__memo_add(memo, &key, (int32_t)get(e + 24, 4));
+        const struct wane__memo_key key = {{wane__get(e, 8), wane__get(e + 8, 8)},
+                                           (uint32_t)wane__get(e + 16, 4),
+                                           number[wane__get(e + 20, 4)]};
+        wane__memo_add(memo, &key, (int32_t)wane__get(e + 24, 4));
     }
     memo->evictions = 0; /* of a larger memo's file; nobody used them here */
     return WANE_OK;
@@ -163,19 +155,19 @@ static int read_head(struct input *in, const char *origin, int vocab_size, uint3
     const unsigned char *head = take(in, HEAD);
     if (head == NULL || memcmp(head, magic, sizeof magic) != 0)
         return wane__fail(in->error, WANE_EFORMAT, "%s is no memo of wane's.", in->name);
-    if (get(head + 8, 4) != VERSION)
+    if (wane__get(head + 8, 4) != VERSION)
         return wane__fail(in->error, WANE_EFORMAT, "The memo %s has the form %u; this wane knows %d.",
-                          in->name, (unsigned)get(head + 8, 4), VERSION);
-    if (in->left < TAIL || XXH3_64bits(all, size - TAIL) != get(all + size - TAIL, 8))
+                          in->name, (unsigned)wane__get(head + 8, 4), VERSION);
+    if (in->left < TAIL || XXH3_64bits(all, size - TAIL) != wane__get(all + size - TAIL, 8))
         return damaged(in, "its checksum is wrong");
     in->left -= TAIL;
-    *tenants = (uint32_t)get(head + 12, 4);
-    *entries = get(head + 16, 8);
-    const unsigned char *text = take(in, (size_t)get(head + 28, 4));
+    *tenants = (uint32_t)wane__get(head + 12, 4);
+    *entries = wane__get(head + 16, 8);
+    const unsigned char *text = take(in, (size_t)wane__get(head + 28, 4));
     if (text == NULL) return damaged(in, "its origin goes past the end");
-    if (get(head + 28, 4) != strlen(origin) || memcmp(text, origin, strlen(origin)) != 0 ||
-        get(head + 24, 4) != (uint64_t)vocab_size)
-        return foreign(in, text, (size_t)get(head + 28, 4), origin);
+    if (wane__get(head + 28, 4) != strlen(origin) || memcmp(text, origin, strlen(origin)) != 0 ||
+        wane__get(head + 24, 4) != (uint64_t)vocab_size)
+        return foreign(in, text, (size_t)wane__get(head + 28, 4), origin);
     if (*tenants > WANE__MEMO_TENANTS) return damaged(in, "it names too many tenants");
     return WANE_OK;
 }

@@ -7,8 +7,7 @@
  * four sequences in a scheduler. Every reply is drafted as often as anything is proposed (WANE_DRAFT_ALWAYS), so that wrong
  * drafts are verified as well as right ones.
  */
-#include "engine_check.h"
-#include "wane.h"
+#include "engine_replies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,13 +36,6 @@ static const struct {
 enum { SAMPLERS = sizeof samplers / sizeof *samplers };
 
 static char folder[] = "/tmp/wane-drafts-XXXXXX";
-
-static bool load(const wane_model_options *options, wane_model **model) {
-    wane_error error = {0};
-    int rc = wane_model_load(options, model, &error);
-    CHECK(rc == WANE_OK, "%s", error.text);
-    return rc == WANE_OK;
-}
 
 static wane_draft_state state_of(wane_model *model) {
     wane_draft_state state;
@@ -74,10 +66,7 @@ static void generation_of(int sampler, int row, wane_generation *g) {
 static void tokens_of(wane_model *model, int prompt, int times, wane_tokens *out) {
     char text[4096] = "";
     for (int i = 0; i < times; i++) strncat(text, prompts[prompt], sizeof text - strlen(text) - 1);
-    wane_message message = {"user", text, strlen(text)};
-    wane_error error = {0};
-    out->count = 0;
-    CHECK(wane_chat_tokenize(model, &message, 1, out, &error) == WANE_OK, "%s", error.text);
+    chat_tokens(model, text, out);
 }
 
 static void set_draft(wane_model *model, int draft) {
@@ -86,57 +75,27 @@ static void set_draft(wane_model *model, int draft) {
 }
 
 static void alone(wane_model *model, int draft, int sampler, int prompt, int times, int32_t *ids) {
-    wane_session *session = NULL;
     wane_tokens tokens = {0};
     wane_generation generation;
-    wane_error error = {0};
-    memset(ids, 0xff, TOKENS * sizeof *ids);
     tokens_of(model, prompt, times, &tokens);
     generation_of(sampler, prompt, &generation);
     set_draft(model, draft);
-    CHECK(wane_session_new(model, &session, &error) == WANE_OK, "%s", error.text);
-    int rc = wane_session_start(session, tokens.id, tokens.count, &generation, &error);
-    wane_event event;
-    for (int i = 0; i < TOKENS && rc == WANE_OK; i++) {
-        rc = wane_session_next(session, &event, &error);
-        if (rc == WANE_OK) ids[i] = event.token;
-    }
-    CHECK(rc == WANE_OK, "%s", error.text);
-    wane_session_free(session);
+    reply_alone(model, &tokens, &generation, ids, TOKENS);
     wane_tokens_free(&tokens);
 }
 
 static void together(wane_model *model, int draft, int sampler, int32_t ids[ROWS][TOKENS]) {
     wane_scheduler_options options;
-    wane_scheduler *scheduler = NULL;
-    wane_ticket *ticket[ROWS] = {0};
-    wane_error error = {0};
-    memset(ids, 0xff, ROWS * sizeof *ids);
+    wane_tokens tokens[ROWS] = {{0}};
+    wane_generation generation[ROWS];
     wane_scheduler_options_init(&options);
     set_draft(model, draft);
-    CHECK(wane_scheduler_new(model, &options, &scheduler, &error) == WANE_OK, "%s", error.text);
     for (int row = 0; row < ROWS; row++) {
-        wane_tokens tokens = {0};
-        wane_generation generation;
-        tokens_of(model, row, 1, &tokens);
-        generation_of(sampler, row, &generation);
-        CHECK(wane_scheduler_submit(scheduler, tokens.id, tokens.count, &generation, &ticket[row], &error) ==
-                  WANE_OK,
-              "%s", error.text);
-        wane_tokens_free(&tokens);
+        tokens_of(model, row, 1, &tokens[row]);
+        generation_of(sampler, row, &generation[row]);
     }
-    for (int row = 0; row < ROWS; row++) {
-        for (int have = 0; have < TOKENS;) {
-            wane_event event;
-            bool ended = false;
-            int rc = wane_ticket_next(ticket[row], 60000, &event, &ended, &error);
-            CHECK(rc == WANE_OK, "%s", error.text);
-            if (rc != WANE_OK || ended) break;
-            if (event.kind == WANE_EVENT_TEXT) ids[row][have++] = event.token;
-        }
-        wane_ticket_free(ticket[row]);
-    }
-    wane_scheduler_free(scheduler);
+    replies_together(model, &options, tokens, generation, ROWS, ids[0], TOKENS);
+    for (int row = 0; row < ROWS; row++) wane_tokens_free(&tokens[row]);
 }
 
 static void compare(const char *what, int sampler, int prompt, const int32_t *off, const int32_t *on) {
@@ -195,7 +154,7 @@ int main(void) {
     options.shadow = 0;
     wane_model *model = NULL;
     /* As it comes: where the engine's floats are equal, there are drafts; where not, none, and the tokens are the same. */
-    if (load(&options, &model)) {
+    if (load_model(&options, &model)) {
         test_sessions(model, "default", 1);
         test_sessions(model, "default, long", LONG);
         test_scheduler(model);
@@ -205,7 +164,7 @@ int main(void) {
     /* Keys in 8 bits: one kernel for every length, so that blocks, neighbours and prompts are all the same. */
     options.kv_type_k = "q8_0";
     options.repack = 0;
-    if (load(&options, &model)) {
+    if (load_model(&options, &model)) {
         test_sessions(model, "steady", 1);
         test_sessions(model, "steady, long", LONG);
         report(model, "steady", true);

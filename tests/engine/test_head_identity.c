@@ -6,8 +6,7 @@
  * 77, skipped, without the variable. About 3,000 tokens; bench/identity.py does the same with a hundred thousand. Through
  * the public interface, as programs use it, in a folder of sketches of its own.
  */
-#include "engine_check.h"
-#include "wane.h"
+#include "engine_replies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,13 +36,6 @@ enum { SAMPLERS = sizeof samplers / sizeof *samplers };
 
 static char folder[] = "/tmp/wane-sketches-XXXXXX";
 
-static bool load(const wane_model_options *options, wane_model **model) {
-    wane_error error = {0};
-    int rc = wane_model_load(options, model, &error);
-    CHECK(rc == WANE_OK, "%s", error.text);
-    return rc == WANE_OK;
-}
-
 static wane_head_state state_of(wane_model *model) {
     wane_head_state state;
     wane_model_get_head_state(model, &state);
@@ -63,67 +55,39 @@ static void generation_of(int sampler, int row, wane_generation *g) {
 }
 
 static void tokens_of(wane_model *model, int prompt, wane_tokens *out) {
-    wane_message message = {"user", prompts[prompt], strlen(prompts[prompt])};
+    chat_tokens(model, prompts[prompt], out);
+}
+
+static void set_head(wane_model *model, int head) {
     wane_error error = {0};
-    out->count = 0;
-    CHECK(wane_chat_tokenize(model, &message, 1, out, &error) == WANE_OK, "%s", error.text);
+    CHECK(wane_model_set_head(model, head, &error) == WANE_OK, "%s", error.text);
 }
 
 static void alone(wane_model *model, int head, int sampler, int prompt, int32_t *ids) {
-    wane_session *session = NULL;
     wane_tokens tokens = {0};
     wane_generation generation;
-    wane_error error = {0};
-    memset(ids, 0xff, TOKENS * sizeof *ids);
     tokens_of(model, prompt, &tokens);
     generation_of(sampler, prompt, &generation);
-    CHECK(wane_model_set_head(model, head, &error) == WANE_OK, "%s", error.text);
-    CHECK(wane_session_new(model, &session, &error) == WANE_OK, "%s", error.text);
-    int rc = wane_session_start(session, tokens.id, tokens.count, &generation, &error);
-    wane_event event;
-    for (int i = 0; i < TOKENS && rc == WANE_OK; i++) {
-        rc = wane_session_next(session, &event, &error);
-        if (rc == WANE_OK) ids[i] = event.token;
-    }
-    CHECK(rc == WANE_OK, "%s", error.text);
-    wane_session_free(session);
+    set_head(model, head);
+    reply_alone(model, &tokens, &generation, ids, TOKENS);
     wane_tokens_free(&tokens);
 }
 
 /* All start in one batch, so that both heads see the same batches. */
 static void together(wane_model *model, int head, int sampler, int32_t ids[ROWS][TOKENS]) {
     wane_scheduler_options options;
-    wane_scheduler *scheduler = NULL;
-    wane_ticket *ticket[ROWS] = {0};
-    wane_error error = {0};
-    memset(ids, 0xff, ROWS * sizeof *ids);
+    wane_tokens tokens[ROWS] = {{0}};
+    wane_generation generation[ROWS];
     wane_scheduler_options_init(&options);
     options.max_batch_requests = ROWS;
     options.window_ms = 5000;
-    CHECK(wane_model_set_head(model, head, &error) == WANE_OK, "%s", error.text);
-    CHECK(wane_scheduler_new(model, &options, &scheduler, &error) == WANE_OK, "%s", error.text);
+    set_head(model, head);
     for (int row = 0; row < ROWS; row++) {
-        wane_tokens tokens = {0};
-        wane_generation generation;
-        tokens_of(model, row, &tokens);
-        generation_of(sampler, row, &generation);
-        CHECK(wane_scheduler_submit(scheduler, tokens.id, tokens.count, &generation, &ticket[row], &error) ==
-                  WANE_OK,
-              "%s", error.text);
-        wane_tokens_free(&tokens);
+        tokens_of(model, row, &tokens[row]);
+        generation_of(sampler, row, &generation[row]);
     }
-    for (int row = 0; row < ROWS; row++) {
-        for (int have = 0; have < TOKENS;) {
-            wane_event event;
-            bool ended = false;
-            int rc = wane_ticket_next(ticket[row], 60000, &event, &ended, &error);
-            CHECK(rc == WANE_OK, "%s", error.text);
-            if (rc != WANE_OK || ended) break;
-            if (event.kind == WANE_EVENT_TEXT) ids[row][have++] = event.token;
-        }
-        wane_ticket_free(ticket[row]);
-    }
-    wane_scheduler_free(scheduler);
+    replies_together(model, &options, tokens, generation, ROWS, ids[0], TOKENS);
+    for (int row = 0; row < ROWS; row++) wane_tokens_free(&tokens[row]);
 }
 
 static void compare(const char *what, int sampler, int prompt, const int32_t *dense,
@@ -182,7 +146,7 @@ static void test_shadow(wane_model_options options) {
     wane_model *model = NULL;
     static int32_t ids[ROWS][TOKENS], same[TOKENS];
     options.shadow = 1;
-    if (!load(&options, &model)) return;
+    if (!load_model(&options, &model)) return;
     CHECK(!state_of(model).built, "built anew");
     alone(model, WANE_HEAD_CERTIFIED, 1, 0, ids[0]);
     alone(model, WANE_HEAD_DENSE, 1, 0, same);
@@ -198,18 +162,18 @@ static void test_shadow(wane_model_options options) {
 static void test_files(wane_model_options options) {
     wane_model *model = NULL;
     char path[1200];
-    if (!load(&options, &model)) return;
+    if (!load_model(&options, &model)) return;
     snprintf(path, sizeof path, "%s", state_of(model).path);
     wane_model_free(model);
     struct stat status;
     CHECK(stat(path, &status) == 0, "%s", path);
     CHECK(truncate(path, status.st_size / 2) == 0, "truncate");
-    if (!load(&options, &model)) return;
+    if (!load_model(&options, &model)) return;
     CHECK(state_of(model).certified && state_of(model).built, "not built anew");
     wane_model_free(model);
     unlink(path);
     options.head_folder = "/dev/null/sketches";
-    if (!load(&options, &model)) return;
+    if (!load_model(&options, &model)) return;
     wane_head_state state = state_of(model);
     CHECK(!state.certified && strstr(state.reason, "/dev/null/sketches") != NULL, "%s", state.reason);
     int32_t ids[TOKENS];
@@ -234,7 +198,7 @@ static void test_statistics(wane_model_options options) {
         message[i] = (wane_message){"user", prompts[i], strlen(prompts[i])};
         conversation[i] = (wane_conversation){&message[i], 1};
     }
-    if (!load(&options, &model)) return;
+    if (!load_model(&options, &model)) return;
     int rc = wane_model_write_statistics(model, conversation, PROMPTS, file, NULL, NULL, &rows, &error);
     CHECK(rc == WANE_OK && rows > 50 && rows < 500, "%lld rows; %s", (long long)rows, error.text);
     CHECK(wane_model_write_statistics(model, conversation, 0, file, NULL, NULL, NULL, &error) == WANE_EINVAL,
@@ -243,7 +207,7 @@ static void test_statistics(wane_model_options options) {
     model = NULL;
     options.head_statistics = file;
     options.head_rebuild = true;
-    if (!load(&options, &model)) return;
+    if (!load_model(&options, &model)) return;
     wane_head_state state = state_of(model);
     CHECK(state.certified && state.built && state.statistics_rows == rows, "%s", state.reason);
     alone(model, WANE_HEAD_DENSE, 2, 3, same);
@@ -253,7 +217,7 @@ static void test_statistics(wane_model_options options) {
     wane_model_free(model);
     model = NULL;
     CHECK(truncate(file, 100) == 0, "truncate");
-    if (!load(&options, &model)) return;
+    if (!load_model(&options, &model)) return;
     state = state_of(model);
     CHECK(!state.certified && strstr(state.reason, file) != NULL, "%s", state.reason);
     wane_model_free(model);
@@ -278,7 +242,7 @@ int main(void) {
     options.shadow = 0;
     options.head_always = true;
     wane_model *model = NULL;
-    if (load(&options, &model)) {
+    if (load_model(&options, &model)) {
         wane_head_state state = state_of(model);
         if (!state.certified && !wane_model_get_facts(model)->rescoring_exact) {
             printf("no certified head for this model: %s\n", state.reason);
