@@ -296,19 +296,23 @@ typedef struct wane_sampling {
     int top_logprobs; /* -1: no logprobs (default); 0..20: the token's, and so many others */
 } wane_sampling;
 
+typedef struct wane_quality wane_quality; /* wane/quality.h */
+
 typedef struct wane_generation {
     size_t size;
     wane_sampling sampling;
-    int max_tokens;           /* 0 (default): until the context is full                            */
-    const char *const *stops; /* stop strings, not empty; matched on text, never part of the reply */
-    size_t stop_count;        /* at most 16, each at most 1,024 bytes                              */
-    bool ignore_end;          /* go on past the model's end-of-turn tokens                         */
-    const char *tenant;       /* prefix reuse never crosses tenants; NULL: ""                      */
-    uint32_t deadline_ms;     /* from submission to the last token; 0: none                        */
-    bool no_draft;            /* verify nothing ahead: the same tokens, one by one                 */
-    const char *id;           /* its name in traces, at most 64 characters; NULL: one is made up   */
-    int kind;                 /* for traces: WANE_KIND_…; default WANE_KIND_SINGLE                 */
-    bool no_memo;             /* neither repeat what was answered before, nor keep this            */
+    int max_tokens;              /* 0 (default): until the context is full                            */
+    const char *const *stops;    /* stop strings, not empty; matched on text, never part of the reply */
+    size_t stop_count;           /* at most 16, each at most 1,024 bytes                              */
+    bool ignore_end;             /* go on past the model's end-of-turn tokens                         */
+    const char *tenant;          /* prefix reuse never crosses tenants; NULL: ""                      */
+    uint32_t deadline_ms;        /* from submission to the last token; 0: none                        */
+    bool no_draft;               /* verify nothing ahead: the same tokens, one by one                 */
+    const char *id;              /* its name in traces, at most 64 characters; NULL: one is made up   */
+    int kind;                    /* for traces: WANE_KIND_…; default WANE_KIND_SINGLE                 */
+    bool no_memo;                /* neither repeat what was answered before, nor keep this            */
+    const wane_quality *quality; /* what may change the answer; NULL: nothing                      */
+    int hold;                    /* what a reader sees of a vote: WANE_HOLD_…; default WANE_HOLD_NOTE */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);
@@ -567,6 +571,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #endif
 #include "wane/draft.h"
 #include "wane/memo.h"
+#include "wane/quality.h"
 #include "wane/table.h"
 #include "wane/trace.h"
 

@@ -36,6 +36,10 @@ int wane_generation_check(const wane_generation *generation, int vocab_size, wan
     if (generation->kind < 0 || generation->kind > 3)
         return wane__fail(error, WANE_EINVAL, "kind is %d; it must be one of WANE_KIND_…, 0 to 3.",
                           generation->kind);
+    if (generation->hold != WANE_HOLD_NOTE && generation->hold != WANE_HOLD_VOTE)
+        return wane__fail(error, WANE_EINVAL, "hold is %d; it must be one of WANE_HOLD_….", generation->hold);
     int result = check_stops(generation, error);
+    if (result == WANE_OK && generation->quality != NULL)
+        result = wane_quality_check(generation->quality, error);
     return result == WANE_OK ? wane__sampling_check(&generation->sampling, vocab_size, error) : result;
 }

@@ -1,0 +1,72 @@
+/*
+ * wane/quality.h - what may change an answer for the better: corrections of single tokens, the vote over answers, and the gate
+ * that lets the vote sleep. docs/correction.md and docs/gate.md have the formulas, their proofs and what they measured.
+ *
+ * OFF: nothing of all this: the plain engine's output. LEGACY: everything, always, as it was once done: three draws a token, three
+ * answers a request. WANE: the same distribution of tokens from one draw, and the vote only where the gate doubts.
+ */
+#ifndef WANE_QUALITY_H
+#define WANE_QUALITY_H
+
+#include "../wane.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { WANE_MODE_OFF = 0, WANE_MODE_LEGACY = 1, WANE_MODE_WANE = 2 };
+/*
+ * What a reader sees of a vote. NOTE: the first answer as it comes, and at the end a note of what was chosen. VOTE: the chosen
+ * answer, when it is chosen.
+ */
+enum { WANE_HOLD_NOTE = 0, WANE_HOLD_VOTE = 1 };
+
+/* All that can be set, for a server or for one of its domains. A wane_generation points to one. */
+struct wane_quality {
+    size_t size;
+    int mode; /* WANE_MODE_…; default OFF */
+
+    /* Single tokens. */
+    int clamp; /* tokens: only the best so many may be drawn; 1..256, default 50; 0: no clamp      */
+    float
+        dialogue_slope; /* share of the temperature lost for each doubling of the dialogue; 0..1, default 0.1; 0: off */
+    int dialogue_scale; /* tokens: the length of a dialogue that counts as one doubling; default 1024       */
+    float
+        dialogue_floor; /* share of the temperature that is left at least; 0..1, default 0.6                */
+    bool token_vote;    /* three draws a token, the majority counts; default true                           */
+    bool rules;         /* the model's rules (wane_model_set_rules) hold tokens down; default true          */
+    float hold;         /* probability that a rule leaves to all its tokens together; 0..1, default 0.05    */
+
+    /* Answers. */
+    int answers; /* that are voted on; 1: no vote; default 3                                      */
+    const char
+        *final_value; /* pattern whose first group is an answer's value; NULL: the closest answer wins */
+
+    /* The gate. Odds are decimal logarithms: 1 reads as ten to one that a vote would change nothing. */
+    float odds_base;      /* 0.62: of a prompt without entropy                                            */
+    float odds_entropy;   /* 0.18: more for each doubling of 1 + the entropy of its tokens, in bits       */
+    float odds_documents; /* 0.15: more for a prompt with more than `documents` documents                 */
+    int documents;        /* 3                                                                            */
+    int doubt_budget; /* tokens that the gate may doubt before the vote wakes; default 8; 0: the first one wakes it */
+
+    /* Revival: where the cheap test is not trusted. */
+    int revival_after;  /* tokens of a reply; default 1024; 0: off            */
+    float revival_top;  /* with the best token's probability below; 0.35      */
+    float forced_above; /* temperature; default 1.3                           */
+    int forced_every;   /* tokens; default 5; 0: off                          */
+
+    /* Breaker: too many wakes in too short a time. */
+    int breaker_wakes;         /* default 50; 0: no breaker       */
+    int breaker_seconds;       /* default 300                     */
+    float breaker_temperature; /* the most, while it is out; 1.2  */
+};
+
+WANE_API void wane_quality_init(wane_quality *quality);
+/* Check the values' ranges; WANE_EINVAL names the field, its value and its range. */
+WANE_API int wane_quality_check(const wane_quality *quality, wane_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
