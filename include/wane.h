@@ -355,6 +355,15 @@ typedef struct wane_event {
     int reply_tokens;                     /* decoded so far; the token that ended the turn included */
     bool drafted;                         /* TEXT: the token was drafted, and accepted              */
     double queue_ms, prompt_ms, reply_ms; /* END: waiting; until the first token; from there   */
+    /* END of a reply whose answers were voted on (wane/quality.h). */
+    int answers;      /* so many; 0: there was no vote                                             */
+    int chosen;       /* which one stands; 0: the first                                            */
+    int forked_at;    /* tokens of the reply that all answers share                                */
+    int spare_tokens; /* decoded for other answers than the one that was given out                 */
+    bool by_value;    /* two answers had the same final value                                      */
+    /* The text that stands, whole, where the reader was given another one (WANE_HOLD_NOTE); else NULL. */
+    const char *chosen_text;
+    size_t chosen_size;
 } wane_event;
 
 /* ----------------------------------------------- one sequence, no threads */
@@ -428,6 +437,9 @@ typedef struct wane_scheduler_state {
     bool stopping, stuck; /* stuck: one engine call has run for over 60 s          */
     uint64_t accepted, refused, completed, cancelled, failed, timed_out;
     uint64_t prompt_tokens, reused_tokens, reply_tokens;
+    uint64_t votes, votes_changed;      /* votes over answers; those in which another than the first stood */
+    uint64_t votes_by_value;            /* decided by two equal final values */
+    uint64_t spare_tokens;              /* decoded for answers that were not given out */
     uint64_t engine_calls, engine_rows; /* rows: sampled rows, so rows ÷ calls is the batch size */
     double engine_seconds, busy_seconds;
 } wane_scheduler_state;

@@ -42,6 +42,12 @@ struct wane__step {
 
 struct wane__tap; /* record.h */
 
+/* What the gate makes of a reply so far. */
+struct wane__doubt {
+    bool wakes;       /* the doubt budget is spent */
+    int first_reject; /* index in the reply of the first token in doubt */
+};
+
 /* One reply under way. */
 struct wane__reply {
     struct wane__engine *engine;
@@ -61,9 +67,10 @@ struct wane__reply {
     struct wane__context_name before; /* of the context */
     struct wane__tap *tap;            /* records it; NULL: nobody does */
     struct wane__recall recall;       /* what was answered before */
-    bool drawn;                       /* a token of it was */
-    struct wane__row row;             /* the current one */
-    struct wane__step step;           /* of the last token */
+    struct wane__doubt doubt;
+    bool drawn;             /* a token of it was */
+    struct wane__row row;   /* the current one */
+    struct wane__step step; /* of the last token */
 };
 
 /*

@@ -75,6 +75,8 @@ struct wane_scheduler {
     bool runnable;  /* some slot had something to do when last looked */
     bool rehearsal; /* the call being made is one: nothing of it counts */
     uint64_t calls, stamp;
+    wane_ticket *branches;      /* other answers that wait for a slot, by `next` */
+    wane_ticket *voting;        /* first answers whose vote is awake, by `next_voting` */
     wane_scheduler_state tally; /* counted since the last settle */
 };
 
@@ -103,6 +105,20 @@ void wane__slot_forget(struct wane_scheduler *scheduler, struct wane__slot *slot
  */
 void wane__slot_finish(struct wane_scheduler *scheduler, struct wane__slot *slot, const wane_event *end,
                        int code, const char *text);
+/* Only give the slot back; the ticket is somebody's still. `code`: how the decoding ended. */
+void wane__slot_release(struct wane_scheduler *scheduler, struct wane__slot *slot, int code);
+
+/* scheduler_vote.c. A token of a ticket with a vote was drawn: keep it, tell the reader. False: no memory. */
+bool wane__vote_tell(struct wane_scheduler *scheduler, wane_ticket *ticket, const wane_event *event);
+/* Its decoding is over. True: that was dealt with; else it goes on as for a request without a vote. */
+bool wane__vote_over(struct wane_scheduler *scheduler, struct wane__slot *slot, const wane_event *end,
+                     int code);
+/* Between two calls: end what is decided. */
+void wane__votes_settle(struct wane_scheduler *scheduler);
+/* End what waits without a slot and must not any more; `why` gives the code, WANE_OK to go on. */
+void wane__votes_reap(struct wane_scheduler *scheduler,
+                      int (*why)(const wane_ticket *ticket, double now, double cutoff), double now,
+                      double cutoff, const char *(*reason)(int code));
 /* Count one more request that ended in this way. */
 void wane__scheduler_count(wane_scheduler_state *counts, int code);
 /* Under the lock: move what the engine thread counted to where others see it. */

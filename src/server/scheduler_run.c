@@ -34,6 +34,8 @@ static void list_add(struct list *list, wane_ticket *t) {
 static double next_deadline(const wane_scheduler *s) {
     double soonest = s->cutoff;
     for (const wane_ticket *t = s->first; t != NULL; t = t->next) soonest = fmin(soonest, t->deadline);
+    for (const wane_ticket *t = s->voting; t != NULL; t = t->next_voting)
+        soonest = fmin(soonest, t->deadline);
     for (int i = 0; i < s->slot_count; i++) {
         if (s->slot[i].ticket != NULL) soonest = fmin(soonest, s->slot[i].ticket->deadline);
     }
@@ -42,9 +44,9 @@ static double next_deadline(const wane_scheduler *s) {
 
 /* Under the lock: how long to sleep from here, as a point in time; 0 when there is something to do now. */
 static double sleep_until(const wane_scheduler *s, double now) {
-    bool admissible = s->first != NULL && s->busy < s->slot_count;
+    bool admissible = (s->first != NULL || s->branches != NULL) && s->busy < s->slot_count;
     if (s->stopping && s->busy == 0) return 0;
-    if (admissible && s->busy == 0) {
+    if (admissible && s->busy == 0 && s->branches == NULL) {
         /* The first request of an idle moment waits for company: one call for all beats one call each. */
         int company = s->slot_count;
         if (s->options.max_batch_requests < company) company = s->options.max_batch_requests;
@@ -97,13 +99,20 @@ static bool gather(wane_scheduler *s, struct list *fresh) {
     wane__scheduler_settle(s);
     wait_for_work(s);
     sift_queue(s, wane__now(), &dead);
+    while (s->branches != NULL && s->busy < s->slot_count) {
+        wane_ticket *t = s->branches;
+        s->branches = t->next;
+        t->next = NULL;
+        s->busy++;
+        list_add(fresh, t);
+    }
     while (s->first != NULL && s->busy < s->slot_count) {
         wane_ticket *t = s->first;
         wane__scheduler_unlink(s, t);
         s->busy++;
         list_add(fresh, t);
     }
-    bool goes_on = !s->stopping || s->busy > 0 || s->first != NULL;
+    bool goes_on = !s->stopping || s->busy > 0 || s->first != NULL || s->voting != NULL;
     pthread_mutex_unlock(&s->lock);
     for (wane_ticket *t = dead.first, *next; t != NULL; t = next) {
         next = t->next;
@@ -118,6 +127,13 @@ static bool is_cancelled(const wane_ticket *t) {
     return atomic_load_explicit(&t->cancelled, memory_order_relaxed);
 }
 
+/* Why a request must end now; WANE_OK: it need not. */
+static int why_end(const wane_ticket *t, double now, double cutoff) {
+    if (is_cancelled(t)) return WANE_ECANCELLED;
+    if (now >= t->deadline) return WANE_ETIMEOUT;
+    return now >= cutoff ? WANE_ESHUTDOWN : WANE_OK;
+}
+
 static void reap(wane_scheduler *s) {
     pthread_mutex_lock(&s->lock);
     double cutoff = s->cutoff;
@@ -125,16 +141,11 @@ static void reap(wane_scheduler *s) {
     double now = wane__now();
     for (int i = 0; i < s->slot_count; i++) {
         struct wane__slot *slot = &s->slot[i];
-        if (slot->ticket == NULL) continue;
-        int code = WANE_OK;
-        if (is_cancelled(slot->ticket))
-            code = WANE_ECANCELLED;
-        else if (now >= slot->ticket->deadline)
-            code = WANE_ETIMEOUT;
-        else if (now >= cutoff)
-            code = WANE_ESHUTDOWN;
+        if (slot->ticket == NULL || slot->ticket->first != NULL) continue; /* other answers end with theirs */
+        int code = why_end(slot->ticket, now, cutoff);
         if (code != WANE_OK) wane__slot_finish(s, slot, NULL, code, reason(code));
     }
+    wane__votes_reap(s, why_end, now, cutoff, reason);
 }
 
 /* ----------------------------------------------------------------------- plan */
@@ -151,7 +162,8 @@ static int cells_of(const wane_scheduler *s) {
 }
 
 static bool older(const struct wane__slot *a, const struct wane__slot *b) {
-    return a->ticket->serial < b->ticket->serial;
+    const wane_ticket *x = a->ticket, *y = b->ticket;
+    return x->serial != y->serial ? x->serial < y->serial : x->answer < y->answer;
 }
 
 static bool before(const struct wane__slot *a, const struct wane__slot *b) {
@@ -291,7 +303,7 @@ static bool announce(wane_scheduler *s) {
     pthread_mutex_lock(&s->lock);
     s->call.interrupted = false;
     s->call.members = s->planned_count;
-    for (int i = 0; i < s->planned_count; i++) s->call.member[i] = s->planned[i]->ticket;
+    for (int i = 0; i < s->planned_count; i++) s->call.member[i] = wane__ticket_asked(s->planned[i]->ticket);
     s->call.started = wane__now();
     bool worth = !wane__scheduler_abandoned(s) && s->call.started < s->cutoff;
     if (!worth) {
@@ -412,7 +424,7 @@ static bool post_start(wane_scheduler *s, wane_ticket *t) {
         .reused_tokens = t->reused,
     };
     t->started = true;
-    t->first = wane__now();
+    t->first_at = wane__now();
     s->tally.prompt_tokens += (uint64_t)t->reply.prompt_count;
     s->tally.reused_tokens += (uint64_t)t->reused;
     return wane__ticket_post(t, &event);
@@ -424,8 +436,8 @@ static void finish_reply(wane_scheduler *s, struct wane__slot *slot) {
     wane__reply_end(&t->reply, &end);
     end.reused_tokens = t->reused;
     end.queue_ms = 1e3 * (t->admitted - t->submitted);
-    end.prompt_ms = 1e3 * (t->first - t->admitted);
-    end.reply_ms = 1e3 * (wane__now() - t->first);
+    end.prompt_ms = 1e3 * (t->first_at - t->admitted);
+    end.reply_ms = 1e3 * (wane__now() - t->first_at);
     wane__slot_finish(s, slot, &end, WANE_OK, "");
 }
 
@@ -434,7 +446,10 @@ static bool hand_out(wane_scheduler *s, struct wane__slot *slot, const wane_even
     wane_ticket *t = slot->ticket;
     bool fine = t->started || post_start(s, t);
     s->tally.reply_tokens++;
-    if (fine && event->kind == WANE_EVENT_TEXT) fine = wane__ticket_post(t, event);
+    if (fine && t->vote != NULL)
+        fine = wane__vote_tell(s, t, event);
+    else if (fine && event->kind == WANE_EVENT_TEXT)
+        fine = wane__ticket_post(t, event);
     if (!fine) {
         wane_error error = {.text = "no memory for its events"};
         fail_slot(s, slot, WANE_ENOMEM, &error);
@@ -453,7 +468,7 @@ static bool deliver(wane_scheduler *s, struct wane__slot *slot, int row, int kee
     wane_event event;
     wane_error error = {0};
     s->tally.engine_rows++;
-    if (is_cancelled(t)) { /* reaped in the next turn, which follows at once */
+    if (is_cancelled(wane__ticket_asked(t))) { /* reaped in the next turn, which follows at once */
         wane__ahead_drop(&slot->ahead, false);
         wane__slot_truncate(s, slot, keep);
         return false;
@@ -538,6 +553,7 @@ static bool turn(wane_scheduler *s) {
         wane__slot_begin(s, t);
     }
     reap(s);
+    wane__votes_settle(s);
     bool more = recall(s);
     int count = plan(s);
     s->runnable = count > 0 || more;

@@ -39,6 +39,12 @@ void wane__slot_rollback(wane_scheduler *s, struct wane__slot *slot) {
 
 /* ---------------------------------------------------------------------- begin */
 
+/* Without prefix reuse, answers of one request still share what they have in common. */
+static bool may_share(const wane_scheduler *s, const wane_ticket *t, const struct wane__slot *slot) {
+    if (!s->options.no_prefix_reuse) return true;
+    return t->first != NULL && slot->ticket != NULL && wane__ticket_asked(slot->ticket) == t->first;
+}
+
 static struct wane__prefix_choice choose(const wane_scheduler *s, const wane_ticket *t, bool may_copy) {
     struct wane__prefix_slot view[WANE__MAX_SLOTS];
     for (int i = 0; i < s->slot_count; i++) {
@@ -46,7 +52,7 @@ static struct wane__prefix_choice choose(const wane_scheduler *s, const wane_tic
         const wane_tokens *tokens = slot->ticket ? &slot->ticket->reply.context : &slot->cache;
         view[i] = (struct wane__prefix_slot){
             .tokens = tokens->id,
-            .count = s->options.no_prefix_reuse ? 0 : slot->held,
+            .count = may_share(s, t, slot) ? slot->held : 0,
             .tenant = slot->ticket ? slot->ticket->tenant : slot->tenant,
             .busy = slot->ticket != NULL,
             .used = slot->used,
@@ -105,6 +111,10 @@ void wane__scheduler_settle(wane_scheduler *s) {
     to->prompt_tokens += from->prompt_tokens;
     to->reused_tokens += from->reused_tokens;
     to->reply_tokens += from->reply_tokens;
+    to->votes += from->votes;
+    to->votes_changed += from->votes_changed;
+    to->votes_by_value += from->votes_by_value;
+    to->spare_tokens += from->spare_tokens;
     to->engine_calls += from->engine_calls;
     to->engine_rows += from->engine_rows;
     to->engine_seconds += from->engine_seconds;
@@ -122,8 +132,8 @@ static void leave_cache(wane_scheduler *s, struct wane__slot *slot, wane_ticket 
     slot->used = ++s->stamp;
 }
 
-void wane__slot_finish(wane_scheduler *s, struct wane__slot *slot, const wane_event *end, int code,
-                       const char *text) {
+/* The slot is free; what it held stays as a cache, unless the engine failed on it. */
+static void vacate(wane_scheduler *s, struct wane__slot *slot, int code) {
     wane_ticket *t = slot->ticket;
     bool sound =
         code == WANE_OK || code == WANE_ECANCELLED || code == WANE_ETIMEOUT || code == WANE_ESHUTDOWN;
@@ -133,6 +143,28 @@ void wane__slot_finish(wane_scheduler *s, struct wane__slot *slot, const wane_ev
         leave_cache(s, slot, t);
     else
         wane__slot_forget(s, slot);
+}
+
+void wane__slot_release(wane_scheduler *s, struct wane__slot *slot, int code) {
+    vacate(s, slot, code);
+    pthread_mutex_lock(&s->lock);
+    wane__scheduler_settle(s);
+    s->busy--;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void wane__slot_finish(wane_scheduler *s, struct wane__slot *slot, const wane_event *end, int code,
+                       const char *text) {
+    wane_ticket *t = slot->ticket;
+    if (t->vote != NULL) {
+        if (wane__vote_over(s, slot, end, code)) return;
+        if (code == WANE_OK && !wane__ticket_post_kept(t, &t->vote->answer[0].events)) {
+            code = WANE_ENOMEM;
+            text = "No memory for the reply.";
+            end = NULL;
+        }
+    }
+    vacate(s, slot, code);
     pthread_mutex_lock(&s->lock);
     wane__scheduler_settle(s);
     wane__scheduler_count(&s->counts, code);

@@ -18,36 +18,25 @@
 
 /* ------------------------------------------------------------------ lifetime */
 
-int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__rows *rows, const int32_t *tokens,
-                     size_t count, const wane_generation *generation, wane_ticket **ticket,
-                     wane_error *error) {
+static wane_ticket *blank(const char *tenant, wane_error *error) {
     wane_ticket *t = wane__alloc_zero(1, sizeof *t);
-    if (t == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a request.");
-    t->tenant = wane__copy_string(generation->tenant ? generation->tenant : "");
-    if (t->tenant == NULL) {
+    if (t != NULL) t->tenant = wane__copy_string(tenant != NULL ? tenant : "");
+    if (t == NULL || t->tenant == NULL) {
         wane__free(t);
-        return wane__fail(error, WANE_ENOMEM, "No memory for a request.");
+        wane__fail(error, WANE_ENOMEM, "No memory for a request.");
+        return NULL;
     }
-    int rc = wane__reply_init(&t->reply, rows, tokens, count, generation, error);
-    if (rc != WANE_OK) {
-        wane__free(t->tenant);
-        wane__free(t);
-        return rc;
-    }
-    t->scheduler = scheduler;
     t->deadline = INFINITY;
-    atomic_init(&t->holders, 2);
     atomic_init(&t->cancelled, false);
     atomic_init(&t->over, false);
     pthread_mutex_init(&t->lock, NULL);
     wane__os_cond_init(&t->changed);
-    *ticket = t;
-    return WANE_OK;
+    return t;
 }
 
-void wane__ticket_release(wane_ticket *t) {
-    if (atomic_fetch_sub_explicit(&t->holders, 1, memory_order_acq_rel) != 1) return;
+static void discard(wane_ticket *t) {
     wane__reply_free(&t->reply);
+    if (t->first == NULL) wane__vote_free(t->vote);
     wane__buf_free(&t->inbox);
     wane__buf_free(&t->outbox);
     wane__free(t->tenant);
@@ -56,12 +45,55 @@ void wane__ticket_release(wane_ticket *t) {
     wane__free(t);
 }
 
+int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__rows *rows, const int32_t *tokens,
+                     size_t count, const wane_generation *generation, wane_ticket **ticket,
+                     wane_error *error) {
+    wane_ticket *t = blank(generation->tenant, error);
+    if (t == NULL) return WANE_ENOMEM;
+    int rc = WANE_OK;
+    if (wane__vote_possible(generation)) {
+        rc = wane__vote_new(generation, &t->vote, error);
+        if (rc == WANE_OK) generation = &t->vote->wish;
+    }
+    if (rc == WANE_OK) rc = wane__reply_init(&t->reply, rows, tokens, count, generation, error);
+    if (rc != WANE_OK) {
+        discard(t);
+        return rc;
+    }
+    t->scheduler = scheduler;
+    atomic_init(&t->holders, 2);
+    *ticket = t;
+    return WANE_OK;
+}
+
+int wane__ticket_branch(wane_ticket *first, int answer, const struct wane__reply *reply, wane_ticket **ticket,
+                        wane_error *error) {
+    wane_ticket *t = blank(first->tenant, error);
+    if (t == NULL) return WANE_ENOMEM;
+    t->reply = *reply;
+    t->scheduler = first->scheduler;
+    t->serial = first->serial;
+    t->submitted = first->submitted;
+    t->deadline = first->deadline;
+    t->started = true; /* nobody is told */
+    t->vote = first->vote;
+    t->first = first;
+    t->answer = answer;
+    atomic_init(&t->holders, 1);
+    *ticket = t;
+    return WANE_OK;
+}
+
+void wane__ticket_release(wane_ticket *t) {
+    if (atomic_fetch_sub_explicit(&t->holders, 1, memory_order_acq_rel) == 1) discard(t);
+}
+
 /* -------------------------------------------------------------------- events */
 
 /*
  * A record in a buffer, padded to 8 bytes so that the next one is aligned:
  *
- *     [wane_event, pointers unused][size of stop][top_count × wane_logprob][text][stop, with its zero]
+ *     [wane_event, pointers unused][size of stop][top_count × wane_logprob][text][chosen text][stop, with its zero]
  */
 struct record {
     wane_event event;
@@ -79,11 +111,12 @@ static bool record_append(struct wane__buf *buf, const wane_event *event) {
     head.event = *event;
     head.stop_size = event->stop != NULL ? strlen(event->stop) + 1 : 0;
     size_t top_size = (size_t)event->top_count * sizeof *event->top;
-    size_t size = sizeof head + top_size + event->text_size + head.stop_size;
+    size_t size = sizeof head + top_size + event->text_size + event->chosen_size + head.stop_size;
     if (!wane__buf_reserve(buf, padded(size))) return false;
     wane__buf_append(buf, &head, sizeof head);
     wane__buf_append(buf, event->top, top_size);
     wane__buf_append(buf, event->text, event->text_size);
+    wane__buf_append(buf, event->chosen_text, event->chosen_size);
     wane__buf_append(buf, event->stop, head.stop_size);
     wane__buf_append(buf, zeros, padded(size) - size);
     return true;
@@ -99,6 +132,8 @@ static size_t record_read(const struct wane__buf *buf, size_t at, wane_event *ev
     body += (size_t)event->top_count * sizeof *event->top;
     event->text = body;
     body += event->text_size;
+    event->chosen_text = head.event.chosen_text != NULL ? body : NULL;
+    body += event->chosen_size;
     event->stop = head.stop_size > 0 ? body : NULL;
     return padded((size_t)(body - buf->data) + head.stop_size);
 }
@@ -113,6 +148,31 @@ static bool post_locked(wane_ticket *t, const wane_event *event) {
 bool wane__ticket_post(wane_ticket *t, const wane_event *event) {
     pthread_mutex_lock(&t->lock);
     bool fine = post_locked(t, event);
+    pthread_cond_signal(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    return fine;
+}
+
+bool wane__event_keep(struct wane__buf *buf, const wane_event *event) {
+    return record_append(buf, event);
+}
+
+bool wane__event_copy(struct wane__buf *to, const struct wane__buf *from, int events) {
+    wane_event event;
+    size_t at = 0;
+    for (int i = 0; i < events && at < from->size; i++) at = record_read(from, at, &event);
+    return at == 0 || wane__buf_append(to, from->data, at);
+}
+
+bool wane__ticket_post_kept(wane_ticket *t, const struct wane__buf *kept) {
+    if (kept->size == 0) return true;
+    int events = 0;
+    wane_event event;
+    for (size_t at = 0; at < kept->size; events++) at = record_read(kept, at, &event);
+    pthread_mutex_lock(&t->lock);
+    bool fine = wane__buf_append(&t->inbox, kept->data, kept->size);
+    t->inbox.failed = false;
+    if (fine) t->inbox_events += events;
     pthread_cond_signal(&t->changed);
     pthread_mutex_unlock(&t->lock);
     return fine;

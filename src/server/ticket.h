@@ -18,6 +18,7 @@
 
 #include "core/buf.h"
 #include "layer.h"
+#include "vote.h"
 #include "wane.h"
 
 #include <pthread.h>
@@ -48,23 +49,41 @@ struct wane_ticket {
     /* The scheduler's: under its lock while queued, the engine thread's afterwards. */
     struct wane_ticket *next;
     bool queued;
-    uint64_t serial;                             /* in order of submission */
-    double submitted, deadline, admitted, first; /* seconds; no deadline: INFINITY */
+    uint64_t serial;                                /* in order of submission */
+    double submitted, deadline, admitted, first_at; /* seconds; no deadline: INFINITY */
     char *tenant;
     struct wane__reply reply;
     bool started; /* START was posted */
     int reused;   /* prompt tokens that were not computed again */
+
+    /* A vote over answers (scheduler_vote.c); NULL: none. The first answer's ticket is the reader's, and owns it. */
+    struct wane__vote *vote;
+    struct wane_ticket *first; /* of another answer: the first one's; else NULL */
+    int answer;
+    struct wane_ticket *next_voting;
+    bool parked; /* the first answer is whole, and waits for the others: no slot */
 };
 
 /* Copies tokens and settings; WANE_ECONTEXT, WANE_EINVAL or WANE_ENOMEM. Held by reader and scheduler. */
 int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__rows *rows, const int32_t *tokens,
                      size_t count, const wane_generation *generation, wane_ticket **ticket,
                      wane_error *error);
+/* Another answer of a request: `reply` becomes its own. Held by the scheduler alone. */
+int wane__ticket_branch(wane_ticket *first, int answer, const struct wane__reply *reply, wane_ticket **ticket,
+                        wane_error *error);
+/* Whose wish it is: the ticket that a reader holds. */
+static inline wane_ticket *wane__ticket_asked(wane_ticket *ticket) {
+    return ticket->first != NULL ? ticket->first : ticket;
+}
 /* Let go of it: frees it when the other holder has let go too. */
 void wane__ticket_release(wane_ticket *ticket);
 
 /* Engine thread: add an event; its text, logprobs and stop string are copied. False: no memory. */
 bool wane__ticket_post(wane_ticket *ticket, const wane_event *event);
+/* The same into a buffer that is to be posted later, and from it. */
+bool wane__event_keep(struct wane__buf *buf, const wane_event *event);
+bool wane__event_copy(struct wane__buf *to, const struct wane__buf *from, int events);
+bool wane__ticket_post_kept(wane_ticket *ticket, const struct wane__buf *kept);
 /* Engine thread: must this sequence wait for its reader? If so, the scheduler is woken when it may go on. */
 bool wane__ticket_full(wane_ticket *ticket);
 /*

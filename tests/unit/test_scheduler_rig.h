@@ -40,6 +40,9 @@ struct outcome {
     int starts, texts, prompt_tokens, reused, reply_tokens;
     wane_finish finish;
     double queue_ms, prompt_ms, reply_ms;
+    int answers, chosen, forked_at, spare_tokens;
+    bool by_value, has_chosen_text;
+    char chosen_text[8192];
     wane_error error;
 };
 
@@ -138,6 +141,14 @@ static inline void take_event(struct outcome *out, const wane_event *event) {
     out->queue_ms = event->queue_ms;
     out->prompt_ms = event->prompt_ms;
     out->reply_ms = event->reply_ms;
+    out->answers = event->answers;
+    out->chosen = event->chosen;
+    out->forked_at = event->forked_at;
+    out->spare_tokens = event->spare_tokens;
+    out->by_value = event->by_value;
+    out->has_chosen_text = event->chosen_text != NULL;
+    snprintf(out->chosen_text, sizeof out->chosen_text, "%.*s", (int)event->chosen_size,
+             event->chosen_text != NULL ? event->chosen_text : "");
     if (event->stop != NULL) snprintf(out->stop, sizeof out->stop, "%s", event->stop);
 }
 

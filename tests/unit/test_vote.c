@@ -1,0 +1,322 @@
+/* The vote over answers in the scheduler: what a reader gets, who decodes what, and every way in which it can be cut short. */
+#include "test_scheduler_rig.h"
+
+#include "vote.h"
+
+enum { V = 384, LENGTH = 24 };
+
+/* Letters of like chances: another seed, another answer. */
+static float even[V];
+static int32_t march_tokens[60];
+static struct wane__script_reply replies[] = {
+    {.match = "", .tokens = march_tokens, .count = 0, .fail_at = -1, .logits = even},
+    {.match = "slow", .tokens = march_tokens, .count = 0, .fail_at = -1, .logits = even, .delay_ms = 10},
+    {.match = "break", .tokens = march_tokens, .count = 0, .fail_at = 9, .logits = even},
+    {.match = "fixed", .tokens = march_tokens, .count = 60, .fail_at = -1},
+};
+static const struct wane__script script = {.replies = replies, .reply_count = 4, .sequences = 4};
+static struct outcome outcome, other, alone[WANE__ANSWERS];
+
+static int set_up(void **state) {
+    (void)state;
+    for (int i = 0; i < V; i++) even[i] = i >= 'a' && i <= 'd' ? 5 : -20;
+    for (int i = 0; i < 60; i++) march_tokens[i] = 'a' + i % 26;
+    return 0;
+}
+
+static wane_quality legacy(void) {
+    wane_quality quality;
+    wane_quality_init(&quality);
+    quality.mode = WANE_MODE_LEGACY;
+    quality.token_vote = false; /* tokens as without: so that answers can be foreseen */
+    quality.rules = false;
+    quality.dialogue_slope = 0;
+    quality.clamp = 0;
+    return quality;
+}
+
+static wane_generation seeded(const wane_quality *quality, uint64_t seed, int hold) {
+    wane_generation g = greedy(LENGTH);
+    g.sampling.temperature = 1;
+    g.sampling.min_p = 0;
+    g.sampling.seed = seed;
+    g.sampling.seeded = true;
+    g.quality = quality;
+    g.hold = hold;
+    return g;
+}
+
+/* What the three answers are by themselves, and who should win. */
+static int foresee(const struct rig *rig, const char *prompt, wane_generation g) {
+    struct wane__answer answers[WANE__ANSWERS];
+    static int32_t tokens[WANE__ANSWERS][LENGTH];
+    uint64_t seed = g.sampling.seed;
+    g.quality = NULL;
+    g.hold = WANE_HOLD_NOTE;
+    for (int i = 0; i < WANE__ANSWERS; i++) {
+        g.sampling.seed = i == 0 ? seed : wane__vote_seed(seed, i);
+        ask(rig, prompt, &g, &alone[i]);
+        assert_int_equal(alone[i].code, WANE_OK);
+        for (size_t t = 0; t < alone[i].size; t++) tokens[i][t] = (unsigned char)alone[i].text[t];
+        answers[i] = (struct wane__answer){.state = WANE__ANSWER_WHOLE,
+                                           .tokens = tokens[i],
+                                           .count = alone[i].size,
+                                           .text = alone[i].text,
+                                           .size = alone[i].size};
+    }
+    assert_string_not_equal(alone[0].text, alone[1].text);
+    assert_string_not_equal(alone[1].text, alone[2].text);
+    return wane__answers_decide(answers, NULL).chosen;
+}
+
+static void test_what_a_reader_gets(void **state) {
+    (void)state;
+    struct rig rig = rig_up(script, quick_options());
+    wane_quality quality = legacy();
+    int wins[WANE__ANSWERS] = {0};
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        wane_generation g = seeded(&quality, seed, WANE_HOLD_NOTE);
+        int chosen = foresee(&rig, "tell", g);
+        wins[chosen]++;
+        ask(&rig, "tell", &g, &outcome);
+        assert_int_equal(outcome.code, WANE_OK);
+        assert_string_equal(outcome.text, alone[0].text);
+        assert_int_equal(outcome.answers, 3);
+        assert_int_equal(outcome.chosen, chosen);
+        assert_int_equal(outcome.forked_at, 0);
+        assert_int_equal(outcome.reply_tokens, LENGTH);
+        assert_int_equal(outcome.spare_tokens, 2 * LENGTH);
+        assert_int_equal(outcome.has_chosen_text, chosen != 0);
+        assert_string_equal(outcome.chosen_text, chosen != 0 ? alone[chosen].text : "");
+
+        g.hold = WANE_HOLD_VOTE;
+        ask(&rig, "tell", &g, &other);
+        assert_int_equal(other.code, WANE_OK);
+        assert_string_equal(other.text, alone[chosen].text);
+        assert_int_equal(other.texts, LENGTH);
+        assert_int_equal(other.starts, 1);
+        assert_int_equal(other.chosen, chosen);
+        assert_false(other.has_chosen_text);
+        assert_int_equal(other.finish, WANE_FINISH_LENGTH);
+    }
+    assert_true(wins[0] > 0 && wins[1] > 0 && wins[2] > 0); /* else the test shows little */
+    wane_scheduler_state s = rig_state(&rig);
+    assert_int_equal(s.votes, 24);
+    assert_int_equal(s.votes_changed, 2 * (wins[1] + wins[2]));
+    assert_int_equal(s.accepted, 12 * 5);
+    assert_int_equal(s.spare_tokens, 24 * 2 * LENGTH);
+    rig_down(&rig);
+}
+
+/* With fewer slots than answers they come one after another, and say the same. */
+static void test_few_slots(void **state) {
+    (void)state;
+    for (int slots = 1; slots <= 3; slots++) {
+        struct wane__script few = script;
+        few.sequences = slots;
+        struct rig rig = rig_up(few, quick_options());
+        wane_quality quality = legacy();
+        wane_generation g = seeded(&quality, 5, WANE_HOLD_VOTE);
+        int chosen = foresee(&rig, "tell", g);
+        wane_ticket *ticket[4];
+        for (int i = 0; i < 4; i++) ticket[i] = send(&rig, "tell", &g);
+        for (int i = 0; i < 4; i++) {
+            finish(ticket[i], &outcome);
+            assert_int_equal(outcome.code, WANE_OK);
+            assert_string_equal(outcome.text, alone[chosen].text);
+        }
+        rig_down(&rig);
+    }
+}
+
+/* The prompt is computed once, also where requests share nothing else. */
+static void test_answers_share_the_prompt(void **state) {
+    (void)state;
+    wane_scheduler_options options = quick_options();
+    options.no_prefix_reuse = true;
+    struct rig rig = rig_up(script, options);
+    wane_quality quality = legacy();
+    wane_generation g = seeded(&quality, 3, WANE_HOLD_NOTE);
+    char prompt[301];
+    memset(prompt, 'x', 300);
+    prompt[300] = '\0';
+    ask(&rig, prompt, &g, &outcome);
+    assert_int_equal(outcome.code, WANE_OK);
+    assert_int_equal(outcome.answers, 3);
+    /* 300 of the prompt; of each other answer its last token again; each token but the last of an answer. */
+    assert_int_equal(rig_counts(&rig).items, 300 + 2 + 3 * (LENGTH - 1));
+    rig_down(&rig);
+}
+
+static void test_no_vote(void **state) {
+    (void)state;
+    struct rig rig = rig_up(script, quick_options());
+    wane_quality quality = legacy();
+    wane_generation g = seeded(&quality, 1, WANE_HOLD_VOTE);
+    quality.answers = 1;
+    ask(&rig, "tell", &g, &outcome);
+    assert_true(outcome.code == WANE_OK && outcome.answers == 0 && outcome.texts == LENGTH);
+    quality.answers = 3;
+    quality.mode = WANE_MODE_OFF;
+    ask(&rig, "tell", &g, &outcome);
+    assert_true(outcome.code == WANE_OK && outcome.answers == 0);
+    quality.mode = WANE_MODE_WANE; /* nothing doubts here */
+    ask(&rig, "tell", &g, &other);
+    assert_true(other.code == WANE_OK && other.answers == 0 && other.texts == LENGTH);
+    assert_string_equal(other.text, outcome.text);
+    assert_int_equal(rig_state(&rig).votes, 0);
+    quality.answers = 2;
+    wane_ticket *t;
+    assert_int_equal(try_send(&rig, "tell", &g, &t), WANE_EINVAL);
+    quality.answers = 3;
+    quality.final_value = "(";
+    assert_int_equal(try_send(&rig, "tell", &g, &t), WANE_EINVAL);
+    rig_down(&rig);
+}
+
+/* Equal answers: the vote is over when two of them are, and a third is not waited for. */
+static void test_equal_answers_end_it(void **state) {
+    (void)state;
+    struct wane__script two = script;
+    two.sequences = 2; /* so that the third has not begun */
+    struct rig rig = rig_up(two, quick_options());
+    wane_quality quality = legacy();
+    wane_generation g = seeded(&quality, 1, WANE_HOLD_VOTE);
+    g.sampling.temperature = 0;
+    ask(&rig, "fixed", &g, &outcome);
+    assert_int_equal(outcome.code, WANE_OK);
+    assert_int_equal(outcome.answers, 3);
+    assert_int_equal(outcome.chosen, 0);
+    assert_true(outcome.spare_tokens <= LENGTH + 2);
+    rig_down(&rig);
+}
+
+static void test_a_value_decides(void **state) {
+    (void)state;
+    struct rig rig = rig_up(script, quick_options());
+    wane_quality quality = legacy();
+    quality.final_value = "^(.)";
+    bool seen = false;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        wane_generation g = seeded(&quality, seed, WANE_HOLD_VOTE);
+        foresee(&rig, "tell", g);
+        char a = alone[0].text[0], b = alone[1].text[0], c = alone[2].text[0];
+        int expected = a == b || a == c ? 0 : b == c ? 1 : -1;
+        ask(&rig, "tell", &g, &outcome);
+        assert_int_equal(outcome.by_value, expected >= 0);
+        if (expected >= 0) assert_int_equal(outcome.chosen, expected);
+        seen = seen || expected == 1;
+    }
+    assert_true(seen);
+    rig_down(&rig);
+}
+
+/* -------------------------------------------------------------- cut short */
+
+static void test_cancel_at_any_time(void **state) {
+    (void)state;
+    wane_quality quality = legacy();
+    for (int slots = 1; slots <= 4; slots += 3) {
+        for (int wait = 0; wait < 60; wait += 7) {
+            struct wane__script few = script;
+            few.sequences = slots;
+            struct rig rig = rig_up(few, quick_options());
+            wane_generation g = seeded(&quality, (uint64_t)wait, wait % 2 ? WANE_HOLD_VOTE : WANE_HOLD_NOTE);
+            g.max_tokens = 4;
+            wane_ticket *t = send(&rig, "slow", &g);
+            sleep_ms(wait);
+            wane_ticket_free(t);
+            WAIT_FOR(&rig, now.slots_busy == 0 && now.completed + now.cancelled == 1);
+            rig_down(&rig); /* checks that all adds up, and that the engine was used rightly */
+        }
+    }
+}
+
+static void test_out_of_time(void **state) {
+    (void)state;
+    struct wane__script one = script;
+    one.sequences = 1; /* the first answer is whole long before the others */
+    struct rig rig = rig_up(one, quick_options());
+    wane_quality quality = legacy();
+    wane_generation g = seeded(&quality, 2, WANE_HOLD_VOTE);
+    g.max_tokens = 10;
+    g.deadline_ms = (uint32_t)(150 * slack());
+    ask(&rig, "slow", &g, &outcome);
+    if (outcome.code == WANE_OK) { /* its own answer stands */
+        assert_int_equal(outcome.answers, 3);
+        assert_int_equal(outcome.chosen, 0);
+        assert_int_equal(outcome.texts, 10);
+    } else { /* a slow machine: not even that */
+        assert_int_equal(outcome.code, WANE_ETIMEOUT);
+    }
+    rig_down(&rig);
+}
+
+static void test_a_stop_gives_what_is_there(void **state) {
+    (void)state;
+    struct wane__script one = script;
+    one.sequences = 1;
+    struct rig rig = rig_up(one, quick_options());
+    wane_quality quality = legacy();
+    wane_generation g = seeded(&quality, 2, WANE_HOLD_NOTE);
+    g.max_tokens = 8;
+    wane_ticket *t = send(&rig, "slow", &g);
+    WAIT_FOR(&rig, now.reply_tokens >= 9); /* the first is whole, and waits for the others */
+    wane_scheduler_stop(rig.scheduler, 0);
+    finish(t, &outcome);
+    assert_int_equal(outcome.code, WANE_OK);
+    assert_int_equal(outcome.texts, 8);
+    assert_int_equal(outcome.answers, 3);
+    rig_down(&rig);
+}
+
+static void test_a_failure_of_all(void **state) {
+    (void)state;
+    struct rig rig = rig_up(script, quick_options());
+    wane_quality quality = legacy();
+    for (int hold = WANE_HOLD_NOTE; hold <= WANE_HOLD_VOTE; hold++) {
+        wane_generation g = seeded(&quality, 2, hold);
+        ask(&rig, "break", &g, &outcome);
+        assert_int_equal(outcome.code, WANE_EENGINE);
+        WAIT_FOR(&rig, now.slots_busy == 0);
+    }
+    wane_generation g = seeded(&quality, 2, WANE_HOLD_NOTE);
+    ask(&rig, "tell", &g, &outcome);
+    assert_int_equal(outcome.code, WANE_OK);
+    rig_down(&rig);
+}
+
+/* Votes and plain requests side by side: nobody's tokens change. */
+static void test_company(void **state) {
+    (void)state;
+    struct rig rig = rig_up(script, quick_options());
+    wane_quality quality = legacy();
+    wane_generation voting = seeded(&quality, 9, WANE_HOLD_VOTE), simple = seeded(NULL, 11, WANE_HOLD_NOTE);
+    int chosen = foresee(&rig, "tell", voting);
+    ask(&rig, "say", &simple, &other);
+    wane_ticket *t[12];
+    for (int i = 0; i < 12; i++) t[i] = send(&rig, i % 2 ? "tell" : "say", i % 2 ? &voting : &simple);
+    for (int i = 0; i < 12; i++) {
+        finish(t[i], &outcome);
+        assert_int_equal(outcome.code, WANE_OK);
+        assert_string_equal(outcome.text, i % 2 ? alone[chosen].text : other.text);
+    }
+    rig_down(&rig);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_a_reader_gets),
+        cmocka_unit_test(test_few_slots),
+        cmocka_unit_test(test_answers_share_the_prompt),
+        cmocka_unit_test(test_no_vote),
+        cmocka_unit_test(test_equal_answers_end_it),
+        cmocka_unit_test(test_a_value_decides),
+        cmocka_unit_test(test_cancel_at_any_time),
+        cmocka_unit_test(test_out_of_time),
+        cmocka_unit_test(test_a_stop_gives_what_is_there),
+        cmocka_unit_test(test_a_failure_of_all),
+        cmocka_unit_test(test_company),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
