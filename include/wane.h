@@ -448,17 +448,27 @@ WANE_API void wane_scheduler_get_state(wane_scheduler *scheduler, wane_scheduler
 
 /* ------------------------------------------------------------------ server */
 
+/* Quality settings under a name that requests and keys may choose. */
+typedef struct wane_domain {
+    const char *name; /* 1 to 64 of a-z A-Z 0-9 - _ . */
+    const wane_quality *quality;
+} wane_domain;
+
 typedef struct wane_server_options {
     size_t size;
-    const char *host;       /* "127.0.0.1" (default); others need keys, or `open`               */
-    int port;               /* default 8080; 0: any free one                                    */
-    const char *key_file;   /* docs/api.md has its form; NULL: no keys                          */
-    bool open;              /* listen beyond loopback without keys                              */
-    int max_connections;    /* default 256                                                      */
-    size_t max_body;        /* bytes of a request; default 8 MiB                                */
-    int ping_ms;            /* silence on a stream after which a ping goes out; default 5000    */
-    wane_sampling sampling; /* what a request gets where it does not say                        */
-    int max_tokens;         /* the same, for the APIs in which it is optional; default 1024     */
+    const char *host;            /* "127.0.0.1" (default); others need keys, or `open`               */
+    int port;                    /* default 8080; 0: any free one                                    */
+    const char *key_file;        /* docs/api.md has its form; NULL: no keys                          */
+    bool open;                   /* listen beyond loopback without keys                              */
+    int max_connections;         /* default 256                                                      */
+    size_t max_body;             /* bytes of a request; default 8 MiB                                */
+    int ping_ms;                 /* silence on a stream after which a ping goes out; default 5000    */
+    wane_sampling sampling;      /* what a request gets where it does not say                        */
+    int max_tokens;              /* the same, for the APIs in which it is optional; default 1024     */
+    const wane_quality *quality; /* what may change answers; copied; NULL: nothing              */
+    const wane_domain *domains;  /* the same, by name; copied                                   */
+    size_t domain_count;         /* at most 64                                                  */
+    unsigned request_modes;      /* 1 << WANE_MODE_… for each that requests may ask for; default 0 */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;

@@ -2,6 +2,20 @@
 #include "core/error.h"
 #include "wane.h"
 
+#include <string.h>
+
+static const char *const mode_names[] = {"off", "legacy", "wane"};
+
+const char *wane_mode_name(int mode) {
+    return mode >= WANE_MODE_OFF && mode <= WANE_MODE_WANE ? mode_names[mode] : "?";
+}
+
+int wane_mode_from(const char *name) {
+    for (int i = WANE_MODE_OFF; i <= WANE_MODE_WANE; i++)
+        if (strcmp(mode_names[i], name) == 0) return i;
+    return -1;
+}
+
 void wane_quality_init(wane_quality *quality) {
     *quality = (wane_quality){
         .size = sizeof *quality,

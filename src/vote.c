@@ -13,6 +13,14 @@ bool wane__vote_possible(const wane_generation *generation) {
     return quality != NULL && quality->mode != WANE_MODE_OFF && quality->answers == WANE__ANSWERS;
 }
 
+int wane__vote_check(const wane_quality *quality, wane_error *error) {
+    struct wane__value_pattern *pattern = NULL;
+    if (quality->final_value == NULL) return WANE_OK;
+    int code = wane__value_pattern_new(quality->final_value, &pattern, error);
+    wane__value_pattern_free(pattern);
+    return code;
+}
+
 /* ------------------------------------------------------------ the request's wish */
 
 static void free_wish(wane_generation *wish) {

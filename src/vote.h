@@ -37,6 +37,8 @@ struct wane__vote {
 
 /* Does this request have a vote at all? */
 bool wane__vote_possible(const wane_generation *generation);
+/* Is the pattern of final values, where there is one, a pattern? */
+int wane__vote_check(const wane_quality *quality, wane_error *error);
 /* Copies what it needs. WANE_EINVAL for a wrong pattern. */
 int wane__vote_new(const wane_generation *generation, struct wane__vote **vote, wane_error *error);
 void wane__vote_free(struct wane__vote *vote);

@@ -65,6 +65,11 @@ WANE_API void wane_quality_init(wane_quality *quality);
 /* Check the values' ranges; WANE_EINVAL names the field, its value and its range. */
 WANE_API int wane_quality_check(const wane_quality *quality, wane_error *error);
 
+/* "off", "legacy", "wane"; "?" for anything else. */
+WANE_API const char *wane_mode_name(int mode);
+/* WANE_MODE_…, or -1. */
+WANE_API int wane_mode_from(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

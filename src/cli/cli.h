@@ -148,6 +148,18 @@ int recorder_open(const struct settings *settings, wane_model *model, const char
 int memo_attach(const struct settings *settings, wane_model *model);
 int memo_save(wane_model *model);
 /* Sampling by the settings; nothing in it is owned. */
+/* What may change an answer, as the settings say; strings belong to the settings. */
+void quality_from(const struct settings *settings, wane_quality *quality);
+/* The same for each [domain.NAME] of the settings file. */
+struct domains {
+    wane_domain *list;
+    wane_quality *quality;
+    size_t count;
+};
+void domains_from(const struct settings *settings, struct domains *domains);
+void domains_free(struct domains *domains);
+/* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
+int modes_from(const char *list, unsigned *modes);
 void sampling_from(const struct settings *settings, wane_sampling *sampling);
 
 #endif

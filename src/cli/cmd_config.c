@@ -15,6 +15,20 @@ static json_t *json_value(const struct setting *setting, const struct setting_va
     return list;
 }
 
+static json_t *json_domains(const struct settings *settings) {
+    json_t *all = json_object();
+    for (size_t i = 0; i < settings->domain_count; i++) {
+        const struct settings_domain *domain = &settings->domains[i];
+        json_t *own = json_object();
+        for (int id = 0; id < SETTING_COUNT; id++)
+            if (domain->own->value[id].source != FROM_DEFAULT && settings_table[id].key != NULL)
+                json_object_set_new(own, settings_table[id].option,
+                                    json_value(&settings_table[id], &domain->own->value[id]));
+        json_object_set_new(all, domain->name, own);
+    }
+    return all;
+}
+
 static void print_json(const struct settings *settings) {
     json_t *all = json_object();
     for (int id = 0; id < SETTING_COUNT; id++) {
@@ -30,7 +44,8 @@ static void print_json(const struct settings *settings) {
                                       setting->environment));
     }
     json_t *file = settings->file != NULL ? json_text(settings->file, strlen(settings->file)) : json_null();
-    out_json(json_pack("{s:o, s:b, s:o}", "file", file, "file_read", settings->file_read, "settings", all),
+    out_json(json_pack("{s:o, s:b, s:o, s:o}", "file", file, "file_read", settings->file_read, "settings",
+                       all, "domains", json_domains(settings)),
              false);
 }
 
@@ -41,6 +56,18 @@ static void print_value(const char *text) {
             out_format("\\n");
         else
             out_text(text, 1);
+    }
+}
+
+/* What a domain has of its own. */
+static void print_domain(const struct settings_domain *domain) {
+    for (int id = 0; id < SETTING_COUNT; id++) {
+        if (domain->own->value[id].source == FROM_DEFAULT || settings_table[id].key == NULL) continue;
+        char where[300];
+        settings_where(domain->own, id, where, sizeof where);
+        out_format("domain.%s.%s = ", domain->name, strchr(settings_table[id].key, '.') + 1);
+        print_value(domain->own->value[id].text);
+        out_format("  (%s)\n", where);
     }
 }
 
@@ -62,5 +89,6 @@ int command_config(struct settings *settings) {
         print_value(text != NULL ? text : "");
         out_format("  (%s)\n", text == NULL ? "not set" : where);
     }
+    for (size_t i = 0; i < settings->domain_count; i++) print_domain(&settings->domains[i]);
     return EXIT_FINE;
 }

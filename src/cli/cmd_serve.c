@@ -199,8 +199,19 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     wane_server_options options;
     wane_server *server = NULL;
     wane_error error = {0};
+    wane_quality quality;
+    struct domains domains;
     server_options(settings, logging, &options);
-    if (wane_server_start(model, &options, &server, &error) != WANE_OK) {
+    int wrong = modes_from(setting_text(settings, SET_REQUEST_MODES), &options.request_modes);
+    if (wrong != EXIT_FINE) return wrong;
+    quality_from(settings, &quality);
+    domains_from(settings, &domains);
+    options.quality = &quality;
+    options.domains = domains.list;
+    options.domain_count = domains.count;
+    int started = wane_server_start(model, &options, &server, &error);
+    domains_free(&domains);
+    if (started != WANE_OK) {
         if (logging->json)
             log_write(logging, WANE_LOG_ERROR, error.text, NULL);
         else

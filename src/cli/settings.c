@@ -17,7 +17,10 @@
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (FOR_RUN | FOR_CONFIG)
 #define ANSWERS (FOR_RUN | FOR_RECORD | FOR_CONFIG)
-#define TRACES  (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
+/* Settings of the quality of answers, also in [domain.NAME]; and those that belong to the model. */
+#define JUDGES (FOR_RUN | FOR_SERVE | FOR_CONFIG)
+#define ROBED  JUDGES
+#define TRACES (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
 static const char kv_types[] = "f16 f32 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl";
 
@@ -149,6 +152,55 @@ const struct setting settings_table[SETTING_COUNT] = {
         SERVES, "what goes to the log"),
     [SET_READY_FILE] = WORDS("Server", "ready-file", 0, "WANE_READY_FILE", "serve.ready_file", TYPE_FILE, 1, 4096, NULL,
         SERVES, "FILE", "write the port here once requests are answered; removed at the end"),
+
+    [SET_MODE] = CHOICE("Quality", "mode", "WANE_MODE", "quality.mode", "off legacy wane", "off",
+        JUDGES, "what may change an answer; off: nothing; legacy: three draws and three answers, always; wane: the same, only where it is needed"),
+    [SET_REQUEST_MODES] = WORDS("Quality", "request-modes", 0, "WANE_REQUEST_MODES", "serve.request_modes", TYPE_WORD, 0, 60, "none",
+        SERVES, "LIST", "modes that a request may ask for, with commas between; none, or all"),
+    [SET_CLAMP] = NUMBER("Quality", "clamp", 0, "WANE_CLAMP", "quality.clamp", TYPE_INTEGER, 0, 256, "50",
+        JUDGES, "draw from so many tokens at most; 0: no clamp"),
+    [SET_DIALOGUE_SLOPE] = NUMBER("Quality", "dialogue-slope", 0, "WANE_DIALOGUE_SLOPE", "quality.dialogue_slope", TYPE_REAL, 0, 1, "0.1",
+        JUDGES, "share of the temperature that a doubling of the dialogue takes; 0: none"),
+    [SET_DIALOGUE_SCALE] = NUMBER("Quality", "dialogue-scale", 0, "WANE_DIALOGUE_SCALE", "quality.dialogue_scale", TYPE_INTEGER, 1, 16777216, "1024",
+        JUDGES, "tokens of the first doubling"),
+    [SET_DIALOGUE_FLOOR] = NUMBER("Quality", "dialogue-floor", 0, "WANE_DIALOGUE_FLOOR", "quality.dialogue_floor", TYPE_REAL, 0, 1, "0.6",
+        JUDGES, "share of the temperature that stays at least"),
+    [SET_TOKEN_VOTE] = SWITCH("Quality", "token-vote", 0, "WANE_TOKEN_VOTE", "quality.token_vote", "on",
+        JUDGES, "each token by the majority of three draws"),
+    [SET_RULES] = WORDS("Quality", "rules", 0, "WANE_RULES", "quality.rules", TYPE_FILE, 1, 4096, NULL,
+        ROBED, "FILE", "words that are held down after certain texts; docs/correction.md has its form"),
+    [SET_HOLD] = NUMBER("Quality", "hold", 0, "WANE_HOLD", "quality.hold", TYPE_REAL, 0, 1, "0.05",
+        JUDGES, "probability that a rule leaves to its words together"),
+    [SET_ANSWERS] = NUMBER("Quality", "answers", 0, "WANE_ANSWERS", "quality.answers", TYPE_INTEGER, 1, 3, "3",
+        JUDGES, "answers that are voted on; 1: no vote"),
+    [SET_FINAL_VALUE] = WORDS("Quality", "final-value", 0, "WANE_FINAL_VALUE", "quality.final_value", TYPE_WORD, 1, 1000, NULL,
+        JUDGES, "PATTERN", "its first group is an answer's value, and the majority of values wins; not set: the closest answer"),
+    [SET_GATE] = WORDS("Quality", "gate", 0, "WANE_GATE", "quality.gate", TYPE_FILE, 1, 4096, NULL,
+        ROBED, "FILE", "a trained gate; not set: the one that ships for the model"),
+    [SET_ODDS_BASE] = NUMBER("Quality", "odds-base", 0, "WANE_ODDS_BASE", "quality.odds_base", TYPE_REAL, -10, 10, "0.62",
+        JUDGES, "decimal logarithm of the odds below which a token is in doubt"),
+    [SET_ODDS_ENTROPY] = NUMBER("Quality", "odds-entropy", 0, "WANE_ODDS_ENTROPY", "quality.odds_entropy", TYPE_REAL, 0, 10, "0.18",
+        JUDGES, "more for each doubling of 1 + the prompt's entropy in bits"),
+    [SET_ODDS_DOCUMENTS] = NUMBER("Quality", "odds-documents", 0, "WANE_ODDS_DOCUMENTS", "quality.odds_documents", TYPE_REAL, 0, 10, "0.15",
+        JUDGES, "more for a prompt with many documents"),
+    [SET_DOCUMENTS] = NUMBER("Quality", "documents", 0, "WANE_DOCUMENTS", "quality.documents", TYPE_INTEGER, 0, 1048576, "3",
+        JUDGES, "more than so many are many"),
+    [SET_DOUBT_BUDGET] = NUMBER("Quality", "doubt-budget", 0, "WANE_DOUBT_BUDGET", "quality.doubt_budget", TYPE_INTEGER, 0, 16777216, "8",
+        JUDGES, "tokens in doubt that a reply may have before its answers are voted on"),
+    [SET_REVIVAL_AFTER] = NUMBER("Quality", "revival-after", 0, "WANE_REVIVAL_AFTER", "quality.revival_after", TYPE_INTEGER, 0, 16777216, "1024",
+        JUDGES, "tokens of a reply after which unsure tokens are looked at closely; 0: never"),
+    [SET_REVIVAL_TOP] = NUMBER("Quality", "revival-top", 0, "WANE_REVIVAL_TOP", "quality.revival_top", TYPE_REAL, 0, 1, "0.35",
+        JUDGES, "unsure: the best token's probability is below"),
+    [SET_FORCED_ABOVE] = NUMBER("Quality", "forced-above", 0, "WANE_FORCED_ABOVE", "quality.forced_above", TYPE_REAL, 0, 100, "1.3",
+        JUDGES, "temperature above which tokens are checked whatever the gate says"),
+    [SET_FORCED_EVERY] = NUMBER("Quality", "forced-every", 0, "WANE_FORCED_EVERY", "quality.forced_every", TYPE_INTEGER, 0, 16777216, "5",
+        JUDGES, "every so many tokens; 0: none"),
+    [SET_BREAKER_WAKES] = NUMBER("Quality", "breaker-wakes", 0, "WANE_BREAKER_WAKES", "quality.breaker_wakes", TYPE_INTEGER, 0, 16777216, "50",
+        JUDGES, "more wakes than these in breaker-seconds cap the temperature; 0: never"),
+    [SET_BREAKER_SECONDS] = NUMBER("Quality", "breaker-seconds", 0, "WANE_BREAKER_SECONDS", "quality.breaker_seconds", TYPE_INTEGER, 1, 86400, "300",
+        JUDGES, "seconds over which wakes are counted"),
+    [SET_BREAKER_TEMPERATURE] = NUMBER("Quality", "breaker-temperature", 0, "WANE_BREAKER_TEMPERATURE", "quality.breaker_temperature", TYPE_REAL, 0, 100, "1.2",
+        JUDGES, "the cap"),
 
     [SET_TABLE_FILE] = WORDS("Table", "table", 0, "WANE_TABLE", "table.file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "a table of contexts that were seen before; docs/slmt.md has its form"),

@@ -74,6 +74,31 @@ enum setting_id {
     SET_DEFAULT_MAX_TOKENS,
     SET_LOG_LEVEL,
     SET_READY_FILE,
+    /* quality */
+    SET_MODE,
+    SET_REQUEST_MODES,
+    SET_CLAMP,
+    SET_DIALOGUE_SLOPE,
+    SET_DIALOGUE_SCALE,
+    SET_DIALOGUE_FLOOR,
+    SET_TOKEN_VOTE,
+    SET_RULES,
+    SET_HOLD,
+    SET_ANSWERS,
+    SET_FINAL_VALUE,
+    SET_GATE,
+    SET_ODDS_BASE,
+    SET_ODDS_ENTROPY,
+    SET_ODDS_DOCUMENTS,
+    SET_DOCUMENTS,
+    SET_DOUBT_BUDGET,
+    SET_REVIVAL_AFTER,
+    SET_REVIVAL_TOP,
+    SET_FORCED_ABOVE,
+    SET_FORCED_EVERY,
+    SET_BREAKER_WAKES,
+    SET_BREAKER_SECONDS,
+    SET_BREAKER_TEMPERATURE,
     /* table */
     SET_TABLE_FILE,
     SET_TABLE_KEY,
@@ -207,8 +232,16 @@ struct setting_value {
     int line; /* of the file */
 };
 
+/* A section [domain.NAME] of the file: quality settings of its own; the others are those of [quality]. */
+struct settings_domain {
+    char *name;
+    struct settings *own; /* only settings with a key quality.…, but those that belong to the model */
+};
+
 struct settings {
     struct setting_value value[SETTING_COUNT];
+    struct settings_domain *domains;
+    size_t domain_count;
     char *file; /* the settings file that was read, or would have been; NULL: none */
     bool file_read;
     char **operands; /* what is not an option, in order; point into argv */
@@ -229,6 +262,9 @@ void settings_free(struct settings *settings);
  */
 bool settings_set(struct settings *settings, int id, const char *text, enum setting_source source, int line,
                   struct complaint *complaint);
+
+/* May it stand in a section [domain.NAME]? */
+bool setting_is_domains(int id);
 
 /* Read a settings file's text. `name` is for complaints. */
 bool settings_read_text(struct settings *settings, const char *name, const char *text, size_t size,

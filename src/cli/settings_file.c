@@ -9,12 +9,15 @@
 
 #include <ini.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+static const char domain_mark[] = "domain.";
+enum { DOMAINS_MOST = 64 };
 enum { FILE_MOST = 1 << 20 }; /* bytes; a settings file is a page or two */
 
 struct reading {
-    struct settings *settings;
+    struct settings *settings, *into; /* the file's; those of the section */
     struct complaint *complaint;
     const char *name, *text;
     size_t size, at;
@@ -66,22 +69,63 @@ static bool unknown_key(struct reading *reading, const char *key) {
                              nearest.found != NULL ? nearest.found : "", nearest.found != NULL ? "?" : "");
 }
 
+/* The settings of [domain.NAME], made when it is seen first; NULL with a complaint. */
+static struct settings *domain_of(struct reading *reading, const char *name) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    struct settings *all = reading->settings;
+    for (size_t i = 0; i < all->domain_count; i++)
+        if (strcmp(all->domains[i].name, name) == 0) return all->domains[i].own;
+    size_t size = strlen(name);
+    if (size == 0 || size > 64 || strspn(name, allowed) != size || all->domain_count == DOMAINS_MOST) {
+        reading->failed = true;
+        settings_complain(reading->complaint,
+                          "%s:%d: [domain.%.70s]: a domain's name has 1 to 64 of a-z A-Z 0-9 - _ . and there "
+                          "are at most %d",
+                          reading->name, reading->line, name, DOMAINS_MOST);
+        return NULL;
+    }
+    struct settings_domain *domains = text_alloc((all->domain_count + 1) * sizeof *domains);
+    if (all->domain_count > 0) memcpy(domains, all->domains, all->domain_count * sizeof *domains);
+    free(all->domains);
+    all->domains = domains;
+    struct settings_domain *made = &domains[all->domain_count++];
+    made->name = text_copy(name);
+    made->own = text_alloc(sizeof *made->own);
+    settings_init(made->own);
+    made->own->file = all->file != NULL ? text_copy(all->file) : NULL;
+    return made->own;
+}
+
 static int take_one(void *user, const char *section, const char *name, const char *value) {
     struct reading *reading = user;
     if (reading->failed) return 0;
     if (reading->indented && reading->last >= 0) {
         reading->failed =
-            !settings_append_line(reading->settings, reading->last, value, reading->line, reading->complaint);
+            !settings_append_line(reading->into, reading->last, value, reading->line, reading->complaint);
         return !reading->failed;
     }
     char key[128];
-    snprintf(key, sizeof key, "%s%s%s", section, section[0] != '\0' ? "." : "", name);
+    struct settings *settings = reading->settings;
     reading->last = -1;
+    if (strncmp(section, domain_mark, sizeof domain_mark - 1) == 0) {
+        settings = domain_of(reading, section + sizeof domain_mark - 1);
+        if (settings == NULL) return 0;
+        snprintf(key, sizeof key, "quality.%s", name);
+    } else {
+        snprintf(key, sizeof key, "%s%s%s", section, section[0] != '\0' ? "." : "", name);
+    }
+    reading->into = settings;
     for (int id = 0; id < SETTING_COUNT && reading->last < 0; id++)
         if (settings_table[id].key != NULL && strcmp(settings_table[id].key, key) == 0) reading->last = id;
     if (reading->last < 0) return unknown_key(reading, key);
+    if (settings != reading->settings && !setting_is_domains(reading->last)) {
+        reading->failed = true;
+        return settings_complain(reading->complaint,
+                                 "%s:%d: %.60s belongs to the model, not to a domain; put it under [quality]",
+                                 reading->name, reading->line, name);
+    }
     reading->failed =
-        !settings_set(reading->settings, reading->last, value, FROM_FILE, reading->line, reading->complaint);
+        !settings_set(settings, reading->last, value, FROM_FILE, reading->line, reading->complaint);
     return !reading->failed;
 }
 

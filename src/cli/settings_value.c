@@ -40,9 +40,20 @@ static void clear_value(struct setting_value *value) {
 
 void settings_free(struct settings *settings) {
     for (int id = 0; id < SETTING_COUNT; id++) clear_value(&settings->value[id]);
+    for (size_t i = 0; i < settings->domain_count; i++) {
+        free(settings->domains[i].name);
+        settings_free(settings->domains[i].own);
+        free(settings->domains[i].own);
+    }
+    free(settings->domains);
     free(settings->file);
     free(settings->operands);
     *settings = (struct settings){0};
+}
+
+bool setting_is_domains(int id) {
+    const char *key = settings_table[id].key;
+    return key != NULL && strncmp(key, "quality.", 8) == 0 && id != SET_RULES && id != SET_GATE;
 }
 
 const char *settings_source_name(enum setting_source source) {

@@ -87,8 +87,13 @@ json_t *talk_as_json(const struct talk *talk) {
     return all;
 }
 
-static void generation_from(const struct settings *settings, wane_generation *generation) {
+/* One conversation has one answer: what may be voted on is the token. */
+static void generation_from(const struct settings *settings, wane_quality *quality,
+                            wane_generation *generation) {
     wane_generation_init(generation);
+    quality_from(settings, quality);
+    quality->answers = 1;
+    generation->quality = quality->mode != WANE_MODE_OFF ? quality : NULL;
     sampling_from(settings, &generation->sampling);
     generation->max_tokens = setting_int(settings, SET_MAX_TOKENS);
     generation->stops = (const char *const *)settings->value[SET_STOP].list;
@@ -139,7 +144,8 @@ int talk_answer(struct talk *talk, talk_sink sink, void *user, struct reply *rep
     }
     wane_tokens prompt = {0};
     wane_generation generation;
-    generation_from(talk->settings, &generation);
+    wane_quality quality;
+    generation_from(talk->settings, &quality, &generation);
     int result = wane_chat_tokenize(talk->model, talk->messages, talk->count, &prompt, error);
     interrupt_target(talk->session);
     if (result == WANE_OK && interrupt_seen()) {

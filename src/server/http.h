@@ -32,6 +32,7 @@ struct wane__exchange {
 
     /* A request to generate. */
     struct wane__call call;
+    wane_quality quality; /* what call.generation.quality points to */
     bool has_call;
     const struct wane__dialect *dialect;
     wane_ticket *ticket;
@@ -87,6 +88,15 @@ bool wane__http_is_gone(const struct wane__exchange *exchange);
 
 /* http_generate.c: the routes that generate or count. */
 enum MHD_Result wane__http_generate(struct wane__exchange *exchange);
+
+/* http_quality.c: copy and check the options' quality and domains; and free them. */
+int wane__server_set_quality(struct wane_server *server, const wane_server_options *options,
+                             wane_error *error);
+void wane__server_free_quality(struct wane_server *server);
+/* Settle mode, domain and hold of the parsed call. False: `problem`. */
+bool wane__http_quality(struct wane__exchange *exchange);
+/* `,"wane":{…}` when the reply was voted on. */
+void wane__http_put_vote(const wane_event *end, struct wane__buf *out);
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

@@ -43,6 +43,7 @@ void wane__call_drop_prompt(struct wane__call *call) {
     /* These pointed into the body. */
     call->model = NULL;
     call->prompt = NULL;
+    call->mode = call->domain = call->hold = NULL;
     call->stop_count = 0;
     call->generation.stops = NULL;
     call->generation.stop_count = 0;

@@ -46,9 +46,10 @@ struct wane__call {
     const char *stops[WANE__MAX_STOPS];
     size_t stop_count;
     wane_bias *bias;
-    int kind;                   /* WANE_KIND_…; -1: not given                     */
-    int dropped_blocks;         /* client metadata that was not a prompt          */
-    wane_generation generation; /* ready for the scheduler, but for tenant and deadline */
+    const char *mode, *domain, *hold; /* as the request says; NULL: it does not */
+    int kind;                         /* WANE_KIND_…; -1: not given                     */
+    int dropped_blocks;               /* client metadata that was not a prompt          */
+    wane_generation generation;       /* ready for the scheduler, but for tenant and deadline */
 };
 
 /*

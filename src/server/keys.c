@@ -225,6 +225,8 @@ bool wane__keys_find(const struct wane__keys *keys, const char *presented, size_
         match = same ? i : match;
     }
     if (match == keys->count || size == 0) return false;
-    *found = (struct wane__key){keys->entries[match].name, keys->entries[match].tenant};
+    *found = (struct wane__key){.name = keys->entries[match].name,
+                                .tenant = keys->entries[match].tenant,
+                                .mode = -1};
     return true;
 }

@@ -16,6 +16,8 @@ struct wane__keys;
 struct wane__key { /* strings live as long as the keys */
     const char *name;
     const char *tenant;
+    const char *domain; /* NULL: none                 */
+    int mode;           /* WANE_MODE_…; -1: none      */
 };
 
 /* Parse a key file's text. Faults name the line: WANE_EFORMAT; a file without a key is one too. */

@@ -142,6 +142,13 @@ static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out
           s->reused_tokens);
     whole(out, "wane_reply_tokens_total", counter, "Tokens decoded.", s->reply_tokens);
     whole(out, "wane_engine_calls_total", counter, "Calls of the engine.", s->engine_calls);
+    whole(out, "wane_votes_total", counter, "Votes over answers.", s->votes);
+    whole(out, "wane_votes_changed_total", counter, "Votes in which another answer than the first stood.",
+          s->votes_changed);
+    whole(out, "wane_votes_by_value_total", counter, "Votes decided by two equal final values.",
+          s->votes_by_value);
+    whole(out, "wane_spare_tokens_total", counter, "Tokens decoded for answers that were not given out.",
+          s->spare_tokens);
     whole(out, "wane_engine_rows_total", counter, "Rows sampled; by calls, the batch size.", s->engine_rows);
     real(out, "wane_engine_seconds_total", counter, "Seconds inside the engine.", s->engine_seconds);
     real(out, "wane_busy_seconds_total", counter, "Seconds with at least one sequence running.",

@@ -180,11 +180,14 @@ static void put_logprobs(struct wane__exchange *x, bool streamed) {
 /* ----------------------------------------------------------------- streams */
 
 /* The end of each chunk's object; OpenAI sends a null usage on all but the last when usage was asked for. */
-static void end_chunk(struct wane__exchange *x) {
-    wane__buf_text(&x->out, x->call.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n");
+static void end_chunk(struct wane__exchange *x, const wane_event *end) {
+    wane__buf_text(&x->out, x->call.include_usage ? "],\"usage\":null" : "]");
+    if (end != NULL) wane__http_put_vote(end, &x->out);
+    wane__buf_text(&x->out, "}\n\n");
 }
 
-static void put_chunk(struct wane__exchange *x, const char *text, size_t size, const char *finish) {
+static void put_chunk(struct wane__exchange *x, const char *text, size_t size, const char *finish,
+                      const wane_event *end) {
     wane__buf_text(&x->out, "data: ");
     put_head(x);
     wane__buf_text(&x->out, is_chat(x) ? "{\"index\":0,\"delta\":{" : "{\"index\":0,");
@@ -197,7 +200,7 @@ static void put_chunk(struct wane__exchange *x, const char *text, size_t size, c
     wane__buf_text(&x->out, ",\"finish_reason\":");
     if (finish != NULL) wane__buf_format(&x->out, "\"%s\"}", finish);
     if (finish == NULL) wane__buf_text(&x->out, "null}");
-    end_chunk(x);
+    end_chunk(x, end);
 }
 
 static void open_chat(struct wane__exchange *x) {
@@ -207,7 +210,7 @@ static void open_chat(struct wane__exchange *x) {
     wane__buf_text(&x->out,
                    "{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},"
                    "\"logprobs\":null,\"finish_reason\":null}");
-    end_chunk(x);
+    end_chunk(x, NULL);
 }
 
 /* There is no first chunk in the older API: a comment makes the headers leave. */
@@ -218,11 +221,11 @@ static void open_text(struct wane__exchange *x) {
 
 static void put_delta(struct wane__exchange *x, const wane_event *event) {
     if (event->kind == WANE_EVENT_TEXT) add_logprob(x, event);
-    if (event->text_size > 0 || x->lists[0].size > 0) put_chunk(x, event->text, event->text_size, NULL);
+    if (event->text_size > 0 || x->lists[0].size > 0) put_chunk(x, event->text, event->text_size, NULL, NULL);
 }
 
 static void close_stream(struct wane__exchange *x, const wane_event *end) {
-    put_chunk(x, NULL, 0, finish_reason(end->finish));
+    put_chunk(x, NULL, 0, finish_reason(end->finish), end);
     if (x->call.include_usage) {
         wane__buf_text(&x->out, "data: ");
         put_head(x);
@@ -256,6 +259,7 @@ static void put_whole(struct wane__exchange *x, const wane_event *end) {
     put_logprobs(x, false);
     wane__buf_format(&x->out, ",\"finish_reason\":\"%s\"}],", finish_reason(end->finish));
     put_usage(x);
+    wane__http_put_vote(end, &x->out);
     wane__buf_text(&x->out, "}");
 }
 

@@ -217,6 +217,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     wane_generation_init(&trial);
     trial.sampling = server->defaults.sampling;
     int code = wane_generation_check(&trial, server->defaults.vocab_size, error);
+    if (code == WANE_OK) code = wane__server_set_quality(server, options, error);
     if (code == WANE_OK && options->key_file != NULL) {
         code = wane__keys_load(options->key_file, &server->log, &server->keys, error);
     }
@@ -283,6 +284,7 @@ void wane_server_free(wane_server *server) {
     wane_server_stop(server, 0);
     wane_scheduler_free(server->scheduler);
     wane__keys_free(server->keys);
+    wane__server_free_quality(server);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

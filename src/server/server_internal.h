@@ -12,6 +12,11 @@
 
 struct MHD_Daemon;
 
+struct wane__domain {
+    char *name;
+    wane_quality quality; /* its final_value is owned */
+};
+
 struct wane_server {
     wane_model *model;
     wane_scheduler *scheduler;
@@ -20,6 +25,10 @@ struct wane_server {
     struct wane__keys *keys; /* NULL: none needed */
     struct wane__metrics metrics;
     struct wane__call_defaults defaults;
+    wane_quality quality;         /* of requests without a domain */
+    struct wane__domain *domains; /* owned, names too */
+    size_t domain_count;
+    unsigned request_modes;
     size_t max_body;
     int max_connections;
     uint32_t ping_ms;
