@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 
 pkg_check_modules(MHD REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.71)  # HTTP/1.1
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)      # JSON
-pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)                 # NFC, sentences
+pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc icu-i18n)        # NFC, sentences; patterns of rules
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)           # keys: hash, constant-time compare
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)             # audit, feedback
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)           # digests of models and files
