@@ -233,7 +233,7 @@ static wane_generation kind_of(int kind, wane_bias *bias) {
     case 12: s->temperature = 0.5f, s->top_k = 0, s->top_logprobs = 2; break;
     case 13: break;
     case 14: /* hot enough for the linear head to be in doubt */
-    case 15: s->temperature = 3, s->min_p = 0; break;
+    case 15: s->temperature = 4, s->top_p = 1, s->min_p = 0; break;
     default: break;
     }
     return g;
