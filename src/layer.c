@@ -34,6 +34,10 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
     int left = room - (int)count;
     reply->limit_is_context = generation->max_tokens == 0 || generation->max_tokens > left;
     reply->limit = reply->limit_is_context ? left : generation->max_tokens;
+    wane_quality_init(&reply->quality);
+    if (generation->quality != NULL) reply->quality = *generation->quality;
+    reply->quality.final_value = NULL;
+    reply->mode = (enum wane__mode)reply->quality.mode;
     int result = wane__sampler_new(&generation->sampling, engine->facts.vocab_size, &reply->sampler, error);
     if (result == WANE_OK)
         result = wane__stream_init(&reply->stream, generation->stops, generation->stop_count, error);
@@ -47,6 +51,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
     reply->context.count = count;
     reply->prompt_count = (int)count;
     wane__recall_init(&reply->recall, generation);
+    wane__correct_begin(reply, &reply->quality, &generation->sampling);
     reply->tenant = wane__context_tenant(generation->tenant != NULL ? generation->tenant : "");
     reply->before = wane__context_begin(reply->tenant);
     for (size_t i = 0; i < count; i++) {
@@ -86,36 +91,33 @@ static int stage_head(struct wane__reply *reply, int row, wane_error *error) {
     return WANE_OK;
 }
 
-static int draw(struct wane__reply *reply, struct wane__source *source, struct wane__choice *choice,
-                wane_error *error) {
-    return wane__sampler_draw(reply->sampler, source, (uint64_t)reply->step.index, choice, error);
-}
-
 /* Both heads ran: draw from each with the same random number, compare, and keep the dense one's. */
-static int draw_checked(struct wane__reply *reply, int row, wane_error *error) {
+static int draw_checked(struct wane__reply *reply, int row, struct wane__corrected *did, wane_error *error) {
     struct wane__step *step = &reply->step;
     struct wane__choice certified = {.token = -1};
     wane_error ignored = {0};
-    int status = draw(reply, step->source, &certified, &ignored);
+    int status = wane__correct_stage(reply, step->source, &certified, did, &ignored);
     if (status == WANE_OK) wane__rows_remember(reply->rows, &certified);
-    int result = draw(reply, &reply->row.dense.source, &step->choice, error);
+    int result = wane__correct_stage(reply, &reply->row.dense.source, &step->choice, did, error);
     if (result != WANE_OK) return result;
     wane__rows_judge(reply->rows, row, &reply->row, status, &certified, &step->choice);
     step->origin = WANE__ORIGIN_DENSE;
     return WANE_OK;
 }
 
-/* Processors and sampler: one token, its logprobs. */
+/* Processors, corrections and sampler: one token, its logprobs. */
 static int stage_sample(struct wane__reply *reply, int row, wane_error *error) {
     struct wane__step *step = &reply->step;
+    struct wane__corrected did = {0};
     int result = WANE_OK;
     if (step->source == NULL) /* no head: a body being measured, for which any token will do */
         step->choice = (struct wane__choice){.token = reply->context.id[reply->prompt_count - 1]};
     else if (reply->row.checked)
-        result = draw_checked(reply, row, error);
+        result = draw_checked(reply, row, &did, error);
     else
-        result = draw(reply, step->source, &step->choice, error);
+        result = wane__correct_stage(reply, step->source, &step->choice, &did, error);
     if (result != WANE_OK) return result;
+    if (step->source != NULL) wane__correct_count(reply, &did);
     wane__table_take_first(reply, step->source);
     step->source = NULL; /* it lives no longer than the row */
     step->is_end = reply->engine->ops->is_end(reply->engine, step->choice.token);
@@ -148,6 +150,7 @@ static int stage_text(struct wane__reply *reply, wane_event *event, wane_error *
     if (size < 0) return wane__fail(error, WANE_EENGINE, "Token %d has no text.", step->choice.token);
     if (wane__stream_push(&reply->stream, bytes, (size_t)size, &event->text, &event->text_size))
         step->finish = WANE_FINISH_STOP;
+    wane__correct_see(reply, bytes, (size_t)size);
     event->kind = WANE_EVENT_TEXT;
     event->token = step->choice.token;
     event->has_logprob = step->choice.has_logprob;

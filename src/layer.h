@@ -54,6 +54,7 @@ struct wane__reply {
     struct wane__rows *rows; /* of the model; what was decoded last */
     struct wane__sampler *sampler;
     struct wane__stream stream;
+    struct wane__correction correction;
     wane_tokens context; /* prompt, then each accepted token */
     int prompt_count;
     int reply_count;
@@ -63,6 +64,7 @@ struct wane__reply {
     bool whole;    /* reads all logits of its rows: logprobs */
     bool no_draft; /* the request does not want any */
     enum wane__mode mode;
+    wane_quality quality;             /* the request's; final_value is the caller's, and NULL here */
     uint64_t tenant;                  /* whose: wane__context_tenant */
     struct wane__context_name before; /* of the context */
     struct wane__tap *tap;            /* records it; NULL: nobody does */

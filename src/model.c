@@ -103,6 +103,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
 void wane_model_free(wane_model *model) {
     if (model == NULL) return;
     wane__model_table_free(model->rows.table);
+    wane__model_correct_free(&model->rows.correct);
     wane__model_memo_free(model->memo);
     if (model->engine != NULL) {
         wane__drafts_close(&model->drafts);

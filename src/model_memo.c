@@ -32,6 +32,19 @@ static void add_real(XXH3_state_t *state, float value) {
     add_whole(state, bits);
 }
 
+/* Whatever corrections and the gate are told to do. In mode OFF they do nothing, whatever they are told. */
+static void add_quality(XXH3_state_t *state, const wane_quality *q) {
+    if (q == NULL || q->mode == WANE_MODE_OFF) return;
+    const int whole[] = {q->mode,          q->clamp,        q->dialogue_scale, q->token_vote,
+                         q->rules,         q->answers,      q->documents,      q->doubt_budget,
+                         q->revival_after, q->forced_every, q->breaker_wakes,  q->breaker_seconds};
+    const float real[] = {q->dialogue_slope, q->dialogue_floor, q->hold,
+                          q->odds_base,      q->odds_entropy,   q->odds_documents,
+                          q->revival_top,    q->forced_above,   q->breaker_temperature};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) add_whole(state, (uint32_t)whole[i]);
+    for (size_t i = 0; i < sizeof real / sizeof *real; i++) add_real(state, real[i]);
+}
+
 void wane__recall_init(struct wane__recall *recall, const wane_generation *generation) {
     const wane_sampling *s = &generation->sampling;
     bool greedy = s->temperature == 0;
@@ -55,6 +68,7 @@ void wane__recall_init(struct wane__recall *recall, const wane_generation *gener
         add_whole(state, (uint32_t)s->bias[i].token);
         add_real(state, s->bias[i].bias);
     }
+    add_quality(state, generation->quality);
     XXH128_hash_t hash = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     recall->digest = (struct wane__context_name){.low = hash.low64, .high = hash.high64};
@@ -73,6 +87,12 @@ void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo
     if (number < 0) return;
     recall->tenant = (uint32_t)number;
     recall->memo = memo;
+    if (reply->correction.rules == NULL) return;
+    /* Rules look at the reply alone: where it began counts, and that is told by the index. */
+    uint64_t digest[2];
+    wane__rules_digest(reply->correction.rules, digest);
+    recall->digest = wane__memo_cross(recall->digest, (struct wane__context_name){digest[0], digest[1]});
+    recall->indexed = true;
 }
 
 static struct wane__memo_key key_of(const struct wane__reply *reply) {

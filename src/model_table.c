@@ -85,6 +85,7 @@ void wane__table_take_first(struct wane__reply *reply, struct wane__source *sour
     if (table == NULL || !table->argmax || step->slmt_grade != WANE__GRADE_STRICT ||
         choice->token == step->slmt_first)
         return;
+    if (reply->correction.mode != WANE_MODE_OFF) return; /* a correction has the last word */
     if (choice->has_logprob) {
         const int32_t both[2] = {choice->token, step->slmt_first};
         float logit[2];

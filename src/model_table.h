@@ -31,7 +31,10 @@ void wane__model_table_free(struct wane__model_table *table);
 
 /* The stage: fills the step's slmt_… . What keeps it from knowing is a miss, never an error. Allocates nothing. */
 void wane__table_stage(struct wane__reply *reply);
-/* After the draw: under ARGMAX a strict hit's first token takes the place of the drawn one. */
+/*
+ * After the draw: under ARGMAX a strict hit's first token takes the place of the drawn one, but not where corrections are at
+ * work: what they took away must not come back.
+ */
 void wane__table_take_first(struct wane__reply *reply, struct wane__source *source);
 
 #endif

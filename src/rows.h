@@ -13,6 +13,7 @@
 
 #include "engine/engine.h"
 #include "head/head.h"
+#include "model_correct.h"
 #include "pace.h"
 #include "sample/sample.h"
 
@@ -46,6 +47,7 @@ struct wane__rows {
     uint64_t calls;        /* decodes, for that hash */
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
+    struct wane__model_correct correct;
 
     /* The last decode. */
     enum wane__origin origin;

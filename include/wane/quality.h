@@ -27,7 +27,7 @@ struct wane_quality {
     int mode; /* WANE_MODE_…; default OFF */
 
     /* Single tokens. */
-    int clamp; /* tokens: only the best so many may be drawn; 1..256, default 50; 0: no clamp      */
+    int clamp; /* tokens: only the best so many may be drawn; 1..256, default 50; 0: none of its own */
     float
         dialogue_slope; /* share of the temperature lost for each doubling of the dialogue; 0..1, default 0.1; 0: off */
     int dialogue_scale; /* tokens: the length of a dialogue that counts as one doubling; default 1024       */

@@ -92,6 +92,25 @@ void wane__sampler_accept(struct wane__sampler *sampler, int32_t token);
 int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
                        struct wane__choice *choice, wane_error *error);
 /*
+ * For who changes the distribution before a token is drawn from it: all that a draw chooses from. The `most` (1 … 256) best
+ * candidates after the processors, fewer where top-k or the vocabulary says so; `support` of them are left by top-p and min-p,
+ * which, as in every draw, do not depend on the temperature. `again`: this row is the one that the sampler was asked about last.
+ * The list is the sampler's, and good until it is asked about another row: it only grows behind these, also when
+ * wane__sampler_best_drawn asks for up to as many. Errors as of a draw.
+ */
+struct wane__pool {
+    const struct wane__candidate *list; /* best first */
+    int count, support;
+};
+#define WANE__POOL_MOST 256
+int wane__sampler_pool(struct wane__sampler *sampler, struct wane__source *source, int most, bool again,
+                       struct wane__pool *pool, wane_error *error);
+/* A draw in two: the token, then its logprobs, where they are wanted; choice->token may become another one in between. */
+int wane__sampler_choose(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
+                         struct wane__choice *choice, wane_error *error);
+int wane__sampler_finish(struct wane__sampler *sampler, struct wane__source *source,
+                         struct wane__choice *choice, wane_error *error);
+/*
  * The best candidates after the processors, at most 32, as the draw of this row will see them; then bounds of log Σ exp(logit)
  * over the whole vocabulary after the processors, exactly where the source knows no bounds. Both change nothing; the sum
  * belongs to the candidates that were asked for last.

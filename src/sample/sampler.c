@@ -289,10 +289,10 @@ static int walk_rounds(struct wane__sampler *sampler, struct wane__source *sourc
     return WANE_OK;
 }
 
-/* Top-k has bounded the list: top-p is taken over it, min-p cuts it. */
-static void cut_list(struct wane__sampler *sampler, struct walk *walk) {
+/* So many of the list are all that counts: top-p is taken over them, min-p cuts them. */
+static void cut_list(struct wane__sampler *sampler, int most, struct walk *walk) {
     const wane_sampling *s = &sampler->settings;
-    int count = sampler->list_count < s->top_k ? sampler->list_count : s->top_k, kept = count;
+    int count = sampler->list_count < most ? sampler->list_count : most, kept = count;
     if (s->top_p < 1) {
         double mass = 0, sum = 0;
         for (int i = 0; i < count; i++) mass += wane__weigh(sampler->list, i, 1);
@@ -372,7 +372,7 @@ static int draw_token(struct wane__sampler *sampler, struct wane__source *source
     }
     if (s->top_k == 0) return draw_exactly(sampler, source, walk, &cut, error);
     walk->lowest = cut.lowest;
-    cut_list(sampler, walk);
+    cut_list(sampler, s->top_k, walk);
     walk->chosen = draw_within(sampler, walk->support, cut.scale, u);
     return WANE_OK;
 }
@@ -448,17 +448,22 @@ int wane__sampler_best_drawn(struct wane__sampler *sampler, struct wane__source 
     return status;
 }
 
-int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
-                       struct wane__choice *choice, wane_error *error) {
+static int check_size(const struct wane__sampler *sampler, const struct wane__source *source,
+                      wane_error *error) {
+    if (source->vocab_size == sampler->vocab_size) return WANE_OK;
+    return wane__fail(error, WANE_EINVAL, "The head has %d tokens, the sampler was made for %d.",
+                      source->vocab_size, sampler->vocab_size);
+}
+
+int wane__sampler_choose(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
+                         struct wane__choice *choice, wane_error *error) {
     const wane_sampling *s = &sampler->settings;
     bool greedy = !(s->temperature > FREEZING);
     struct walk walk = {.support = 1, .complete = true};
-    if (source->vocab_size != sampler->vocab_size)
-        return wane__fail(error, WANE_EINVAL, "The head has %d tokens, the sampler was made for %d.",
-                          source->vocab_size, sampler->vocab_size);
     choice->has_logprob = false;
     choice->top_count = 0;
-    int status = prepare_named(sampler, source, &walk.named_count, error);
+    int status = check_size(sampler, source, error);
+    if (status == WANE_OK) status = prepare_named(sampler, source, &walk.named_count, error);
     int first = greedy ? 1 : s->top_k > 0 && s->top_k < FIRST_ROUND ? s->top_k : FIRST_ROUND;
     if (status == WANE_OK) status = fill_list(sampler, source, first, &walk, error);
     if (status == WANE_OK) status = check_best(sampler, error);
@@ -469,5 +474,36 @@ int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *sourc
     choice->candidates = sampler->list;
     choice->candidate_count = walk.support;
     choice->complete = walk.complete;
-    return s->top_logprobs >= 0 ? add_logprobs(sampler, source, choice, error) : WANE_OK;
+    return WANE_OK;
+}
+
+int wane__sampler_finish(struct wane__sampler *sampler, struct wane__source *source,
+                         struct wane__choice *choice, wane_error *error) {
+    return sampler->settings.top_logprobs >= 0 ? add_logprobs(sampler, source, choice, error) : WANE_OK;
+}
+
+int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
+                       struct wane__choice *choice, wane_error *error) {
+    int status = wane__sampler_choose(sampler, source, index, choice, error);
+    return status == WANE_OK ? wane__sampler_finish(sampler, source, choice, error) : status;
+}
+
+int wane__sampler_pool(struct wane__sampler *sampler, struct wane__source *source, int most, bool again,
+                       struct wane__pool *pool, wane_error *error) {
+    const wane_sampling *s = &sampler->settings;
+    struct walk walk = {.lowest = -INFINITY};
+    int status = check_size(sampler, source, error);
+    if (s->top_k > 0 && s->top_k < most) most = s->top_k;
+    if (status == WANE_OK && !(again && sampler->list_count >= most)) {
+        status = prepare_named(sampler, source, &walk.named_count, error);
+        if (status == WANE_OK) status = fill_list(sampler, source, most, &walk, error);
+    }
+    if (status == WANE_OK) status = check_best(sampler, error);
+    if (status != WANE_OK) return status;
+    if (s->min_p > 0) walk.lowest = sampler->list[0].logit + sampler->min_p_distance;
+    cut_list(sampler, most, &walk);
+    pool->list = sampler->list;
+    pool->count = sampler->list_count < most ? sampler->list_count : most;
+    pool->support = walk.support;
+    return WANE_OK;
 }

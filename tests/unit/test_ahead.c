@@ -35,6 +35,8 @@ static int sweep(void **unused) {
     char path[200];
     snprintf(path, sizeof path, "%s/00112233445566778899aabbccddeeff-2.sketch", folder);
     unlink(path);
+    snprintf(path, sizeof path, "%s/rules.json", folder);
+    unlink(path);
     return rmdir(folder);
 }
 
@@ -185,7 +187,29 @@ static wane_generation plain(int max_tokens) {
 
 /* ------------------------------------------------------------------ same tokens */
 
-enum { KINDS = 9 };
+enum { KINDS = 16 };
+
+static wane_quality quality_of(int kind) {
+    wane_quality quality;
+    wane_quality_init(&quality);
+    if (kind >= 9) quality.mode = kind % 2 ? WANE_MODE_WANE : WANE_MODE_LEGACY;
+    if (kind >= 11) quality.clamp = 3;
+    quality.dialogue_scale = 64;
+    return quality;
+}
+
+/* A token within what is copied, and one that the beat begins with, are held at some places. */
+static void give_rules(wane_model *model) {
+    char path[200];
+    wane_error error = {0};
+    snprintf(path, sizeof path, "%s/rules.json", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("[{\"name\":\"a\",\"pattern\":\"(the mat and the|abcdabcd)\\\\s*$\",\"tokens\":[100,97,32]}]",
+          file);
+    fclose(file);
+    if (wane_model_set_rules(model, path, &error) != WANE_OK) fail_msg("%s", error.text);
+}
 
 static wane_generation kind_of(int kind, wane_bias *bias) {
     static const char *stops[] = {"dog ran", "zebra"};
@@ -203,6 +227,13 @@ static wane_generation kind_of(int kind, wane_bias *bias) {
         break;
     case 7: s->top_logprobs = 5; break;
     case 8: g.stops = stops, g.stop_count = 2; break;
+    case 9: /* the quality's kinds: with a vote, a hold, a clamp */
+    case 10: s->temperature = 0.7f; break;
+    case 11:
+    case 12: s->temperature = 0.5f, s->top_k = 0, s->top_logprobs = 2; break;
+    case 13: break;
+    case 14: /* hot enough for the linear head to be in doubt */
+    case 15: s->temperature = 4, s->top_p = 1, s->min_p = 0; break;
     default: break;
     }
     return g;
@@ -217,9 +248,13 @@ static void test_every_sampler(void **unused) {
         wane_model *without = model_of(script, WANE_DRAFT_OFF, head);
         wane_model *with = model_of(script, WANE_DRAFT_ALWAYS, head);
         int drafted[KINDS] = {0};
+        give_rules(with);
+        give_rules(without);
         for (int kind = 0; kind < KINDS; kind++) {
             wane_bias bias;
+            wane_quality quality = quality_of(kind);
             wane_generation g = kind_of(kind, &bias);
+            if (kind >= 9) g.quality = &quality;
             static const char *const prompts[] = {
                 "copy: the cat sat on the mat and the dog ran to the barn; copy", "abcdabcdabcd beat"};
             for (int p = 0; p < 2; p++) {
@@ -233,7 +268,10 @@ static void test_every_sampler(void **unused) {
                 assert_true(off.code == WANE_OK && off.tokens > 10);
             }
         }
-        for (int kind = 0; kind < KINDS; kind++) assert_true(drafted[kind] > 0 || kind == 1);
+        for (int kind = 0; kind < KINDS; kind++) assert_true(drafted[kind] > 0 || kind == 1 || kind > 13);
+        wane_correction_state corrected;
+        wane_model_get_correction_state(with, &corrected);
+        assert_true(corrected.vote.changed > 0 && corrected.held > 0);
         wane_draft_state state = state_of(with);
         assert_true(state.on && state.blocks > 10 && state.differing == 0 && state.rehearsals > 0);
         assert_true(sum(state.accepted) > 200 && sum(state.accepted) < sum(state.proposed));

@@ -141,6 +141,20 @@ static void test_not_repeated(void **unused) {
     rig_down(&rig);
 }
 
+static void change_quality(wane_quality *q, int field) {
+    int *whole[] = {&q->clamp,        &q->dialogue_scale, &q->answers,
+                    &q->documents,    &q->doubt_budget,   &q->revival_after,
+                    &q->forced_every, &q->breaker_wakes,  &q->breaker_seconds};
+    float *real[] = {&q->dialogue_slope, &q->dialogue_floor, &q->hold,
+                     &q->odds_base,      &q->odds_entropy,   &q->odds_documents,
+                     &q->revival_top,    &q->forced_above,   &q->breaker_temperature};
+    if (field < 9) *whole[field] += 1;
+    if (field >= 9 && field < 18) *real[field - 9] = nextafterf(*real[field - 9], 2);
+    if (field == 18) q->mode = WANE_MODE_LEGACY;
+    if (field == 19) q->token_vote = false;
+    if (field == 20) q->rules = false;
+}
+
 /* Each field of the settings makes another request of it; what cannot matter to a greedy one does not. */
 static void test_what_counts(void **unused) {
     (void)unused;
@@ -153,8 +167,17 @@ static void test_what_counts(void **unused) {
     start.sampling.bias_count = 2;
     wane__recall_init(&base, &start);
     assert_true(base.able && base.indexed);
-    for (int field = 0; field < 12; field++) {
+    wane_quality base_quality;
+    wane_quality_init(&base_quality);
+    start.quality = &base_quality; /* off: as if there were none */
+    wane__recall_init(&other, &start);
+    assert_memory_equal(&other.digest, &base.digest, sizeof base.digest);
+    base_quality.mode = WANE_MODE_WANE;
+    wane__recall_init(&base, &start);
+    assert_true(other.digest.low != base.digest.low);
+    for (int field = 0; field < 12 + 21; field++) {
         wane_generation g = start;
+        wane_quality q = base_quality;
         wane_sampling *s = &g.sampling;
         switch (field) {
         case 0: s->temperature = nextafterf(0.5f, 1); break;
@@ -168,7 +191,8 @@ static void test_what_counts(void **unused) {
         case 8: s->seed++; break;
         case 9: s->bias_count = 1; break;
         case 10: s->bias = moved; break;
-        default: s->bias = more; break;
+        case 11: s->bias = more; break;
+        default: change_quality(&q, field - 12), g.quality = &q; break;
         }
         wane__recall_init(&other, &g);
         assert_true(other.able);
