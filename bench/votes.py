@@ -33,7 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import day  # noqa: E402  the templates
 
 ANSWERS = 3
-CHUNK = 10
+CHUNK = 25
 
 
 def distance(a, b):

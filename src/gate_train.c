@@ -224,7 +224,7 @@ static bool goes_on(const struct training *t, const char *what, double share) {
 
 static int read_traces(struct training *t, bool second, wane_error *error) {
     const wane_gate_train_options *o = t->options;
-    struct wane__trace_origin expected = {.vocab_size = o->vocab_size};
+    struct wane__trace_origin expected = {.version = WANE__TRACE_VERSION, .vocab_size = o->vocab_size};
     memcpy(expected.model, o->model, sizeof expected.model);
     memcpy(expected.tokenizer, o->tokenizer, sizeof expected.tokenizer);
     struct wane__trace_read_options how = {.expected = o->model[0] != '\0' ? &expected : NULL};

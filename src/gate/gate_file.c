@@ -247,14 +247,16 @@ static int read_list(const struct input *in, uint32_t *pattern, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint32_t step = 0;
         int shift = 0;
-        bool more = true;
+        bool more = true, first = true, longer = false; /* longer than it need be: a last byte of nothing */
         while (more && at < end && shift < 28) {
+            longer = !first && *at == 0;
+            first = false;
             step |= (uint32_t)(*at & 0x7f) << shift;
             more = (*at++ & 0x80) != 0;
             shift += 7;
         }
         value += step;
-        if (more || (i > 0 && step == 0) || value >= WANE__GATE_PATTERNS)
+        if (more || longer || (i > 0 && step == 0) || value >= WANE__GATE_PATTERNS)
             return damaged(in, "its patterns are not in order");
         pattern[i] = value;
     }

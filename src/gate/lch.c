@@ -16,15 +16,12 @@ enum { LANES = 8 };
 uint32_t wane__gate_bin(double gap) {
     if (!(gap > 0)) return 0;
     if (gap >= 1) return WANE__GATE_BINS - 1;
-    int exponent;
-    double part = frexp(gap, &exponent); /* 0.5 … 1 */
-    int halves = 2 * (exponent - 1) + (part >= 0x1.6a09e667f3bcdp-1 ? 1 : 0);
-    int bin = WANE__GATE_BINS + halves;
+    int bin = WANE__GATE_BINS + ilogb(gap);
     return bin > 0 ? (uint32_t)bin : 0;
 }
 
 double wane__gate_edge(uint32_t bin) {
-    return bin == 0 ? 0 : exp2(((double)bin - WANE__GATE_BINS) / 2);
+    return bin == 0 ? 0 : ldexp(1, (int)bin - WANE__GATE_BINS);
 }
 
 /* The gaps' bins when the weights' sum is `sum`. */

@@ -23,8 +23,8 @@ enum {
 };
 
 /*
- * Bins are half octaves: bin 31 is a gap from 2^-0.5 on, bin 30 from 2^-1, …, bin 1 from 2^-15.5; bin 0 holds what is smaller.
- * NaN and what is below zero count as 0.
+ * Bins are octaves: bin 31 is a gap from 1/2 on, bin 30 from 1/4, …, bin 1 from 2^-31; bin 0 holds what is smaller. (Half octaves told
+ * votes apart no better, and a LUT of as many tokens knew a third fewer of the next ones.) NaN and what is below zero count as 0.
  */
 uint32_t wane__gate_bin(double gap);
 /* The least gap of a bin; 0 for bin 0. */

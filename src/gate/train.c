@@ -126,13 +126,26 @@ static void step(struct training *t, double count) {
     }
 }
 
-/* Mean squared distance of promise and outcome: small when both order and level are right, and it takes no logarithm. */
-static double brier(const struct weights *w, const struct wane__gate_tally *tally, size_t count) {
+/* ln x for x > 0, without a library call: ln 2 · exponent and 2 atanh((m - 1) / (m + 1)) of the rest. */
+static double logarithm(double x) {
+    int exponent;
+    double m = frexp(x, &exponent);
+    if (m < 0.7071067811865476) {
+        m *= 2;
+        exponent--;
+    }
+    double z = (m - 1) / (m + 1), square = z * z, sum = 0;
+    for (int k = 17; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
+    return (double)exponent * 0.6931471805599453 + 2 * z * sum;
+}
+
+/* Mean cross-entropy, nats. */
+static double surprise(const struct weights *w, const struct wane__gate_tally *tally, size_t count) {
     double hidden[HIDDEN], sum = 0, all = 0;
     for (size_t i = 0; i < count; i++) {
         double p = logistic(ln10 * forward(w, tally[i].pattern, hidden));
         double seen = tally[i].seen, kept = tally[i].kept;
-        sum += kept * (1 - p) * (1 - p) + (seen - kept) * p * p;
+        sum -= kept * logarithm(p + 1e-12) + (seen - kept) * logarithm(1 - p + 1e-12);
         all += seen;
     }
     return all > 0 ? sum / all : 0;
@@ -155,7 +168,7 @@ static int run_epochs(struct training *t, const struct wane__gate_lesson *lesson
         if (*epochs % 10 == 0 && lesson->progress != NULL &&
             !lesson->progress(lesson->progress_user, "learning", (double)*epochs / most))
             return wane__fail(error, WANE_ECANCELLED, "Training was stopped.");
-        double now = checked ? brier(&t->now, lesson->check, lesson->check_count) : -(double)*epochs;
+        double now = checked ? surprise(&t->now, lesson->check, lesson->check_count) : -(double)*epochs;
         if (now < best) {
             best = now;
             best_at = *epochs;

@@ -84,7 +84,8 @@ static void test_bins(void **state) {
     assert_int_equal(wane__gate_bin((double)NAN), 0);
     assert_int_equal(wane__gate_bin(1), 31);
     assert_int_equal(wane__gate_bin(2), 31);
-    assert_int_equal(wane__gate_bin(0.5), 30);
+    assert_int_equal(wane__gate_bin(0.5), 31);
+    assert_int_equal(wane__gate_bin(0.49), 30);
     assert_int_equal(wane__gate_bin(1e-300), 0);
     for (uint32_t bin = 1; bin < WANE__GATE_BINS; bin++) {
         double edge = wane__gate_edge(bin);
@@ -132,7 +133,7 @@ static void test_shares(void **state) {
     assert_true(wane__gate_look(two, 2, true, 1, &view));
     assert_true(view.share[0] == 0.5 && view.share[1] == 0.5 && view.share[2] == 0);
     assert_int_equal(wane__gate_bin_of(view.pattern, 0), 0);
-    assert_int_equal(wane__gate_bin_of(view.pattern, 1), 30);
+    assert_int_equal(wane__gate_bin_of(view.pattern, 1), 31);
     assert_int_equal(wane__gate_bin_of(view.pattern, 2), 0);
     make_list(3, WANE__GATE_OVER);
     assert_true(wane__gate_look(list, WANE__GATE_OVER, false, 1, &view));
