@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/tokens.h"
+#include "model_gate.h"
 #include "model_table.h"
 #include "record.h"
 
@@ -20,6 +21,8 @@ enum { TOKEN_BYTES_MAX = 4096 };
 int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const int32_t *tokens, size_t count,
                      const wane_generation *generation, wane_error *error) {
     struct wane__engine *engine = rows->engine;
+    wane_generation cooler;
+    generation = wane__model_gate_admit(rows->gate, generation, &cooler);
     *reply = (struct wane__reply){.engine = engine, .rows = rows, .ignore_end = generation->ignore_end};
     reply->no_draft = generation->no_draft;
     reply->whole = generation->sampling.top_logprobs >= 0;
@@ -58,7 +61,8 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
         wane__sampler_accept(reply->sampler, tokens[i]);
         reply->before = wane__context_add(reply->before, tokens[i]);
     }
-    if (rows->recorder != NULL) result = wane__tap_open(reply, generation, error);
+    result = wane__model_gate_begin(reply, generation, error);
+    if (result == WANE_OK && rows->recorder != NULL) result = wane__tap_open(reply, generation, error);
     if (result != WANE_OK) wane__reply_free(reply);
     return result;
 }
@@ -170,6 +174,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     double began = wane__now();
     int result = stage_head(reply, row, error);
     if (result == WANE_OK) wane__table_stage(reply);
+    if (result == WANE_OK && reply->gate.on) wane__model_gate_stage(reply);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     wane__rows_spent(reply->rows, wane__now() - began);
     if (result == WANE_OK && reply->tap != NULL) wane__tap_token(reply);

@@ -9,6 +9,7 @@
 #ifndef WANE_LAYER_H
 #define WANE_LAYER_H
 
+#include "gate/arbiter.h"
 #include "model_memo.h"
 #include "rows.h"
 #include "stream.h"
@@ -33,20 +34,15 @@ struct wane__step {
     bool slmt_used; /* the table has this context, and it fits */
     enum wane__grade slmt_grade;
     enum wane__slmt_source slmt_source;
-    int32_t slmt_first; /* the first stored token, where there is one */
-    bool changed;       /* a correction had a hand in the token      */
-    bool is_end;        /* the token ends the turn                   */
-    bool drafted;       /* it was proposed ahead, and drawn          */
-    wane_finish finish; /* NONE while the reply goes on              */
+    int32_t slmt_first;           /* the first stored token, where there is one */
+    struct wane__verdict verdict; /* the gate's; not judged where there is none */
+    bool changed;                 /* a correction had a hand in the token      */
+    bool is_end;                  /* the token ends the turn                   */
+    bool drafted;                 /* it was proposed ahead, and drawn          */
+    wane_finish finish;           /* NONE while the reply goes on              */
 };
 
 struct wane__tap; /* record.h */
-
-/* What the gate makes of a reply so far. */
-struct wane__doubt {
-    bool wakes;       /* the doubt budget is spent */
-    int first_reject; /* index in the reply of the first token in doubt */
-};
 
 /* One reply under way. */
 struct wane__reply {
@@ -69,10 +65,10 @@ struct wane__reply {
     struct wane__context_name before; /* of the context */
     struct wane__tap *tap;            /* records it; NULL: nobody does */
     struct wane__recall recall;       /* what was answered before */
-    struct wane__doubt doubt;
-    bool drawn;             /* a token of it was */
-    struct wane__row row;   /* the current one */
-    struct wane__step step; /* of the last token */
+    bool drawn;                       /* a token of it was */
+    struct wane__doubt gate;          /* what it may doubt, and where it did first */
+    struct wane__row row;             /* the current one */
+    struct wane__step step;           /* of the last token */
 };
 
 /*

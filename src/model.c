@@ -73,6 +73,7 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
     result = wane__llama_load(options, &made->log, &made->engine, error);
     if (result == WANE_OK) {
         wane__rows_init(&made->rows, made->engine);
+        made->rows.gate = &made->gate;
         wane__drafts_init(&made->drafts, &made->rows);
         result = wane__model_head_open(made, options, error);
         if (result == WANE_OK) result = wane__drafts_open(&made->drafts, options, error);
@@ -96,6 +97,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
     engine->log = &(*model)->log;
     (*model)->engine = engine;
     wane__rows_init(&(*model)->rows, engine);
+    (*model)->rows.gate = &(*model)->gate;
     wane__drafts_init(&(*model)->drafts, &(*model)->rows);
     return WANE_OK;
 }
@@ -105,6 +107,7 @@ void wane_model_free(wane_model *model) {
     wane__model_table_free(model->rows.table);
     wane__model_correct_free(&model->rows.correct);
     wane__model_memo_free(model->memo);
+    wane__model_gate_close(&model->gate);
     if (model->engine != NULL) {
         wane__drafts_close(&model->drafts);
         wane__rows_close(&model->rows); /* the head reads the engine's weights */

@@ -4,6 +4,7 @@
 
 #include "ahead.h"
 #include "core/log.h"
+#include "model_gate.h"
 #include "model_memo.h"
 #include "rows.h"
 
@@ -14,9 +15,10 @@ struct wane_model {
     struct wane__rows rows; /* what decodes on the engine, and the head */
     struct wane__drafts drafts;
     struct wane__model_memo *memo; /* NULL: none */
-    char settings[300];            /* of the engine, those that change floats; "" for a scripted one */
-    char *sketch_path;             /* NULL: none */
-    char head_reason[500];         /* why it is dense */
+    struct wane__model_gate gate;
+    char settings[300];    /* of the engine, those that change floats; "" for a scripted one */
+    char *sketch_path;     /* NULL: none */
+    char head_reason[500]; /* why it is dense */
     struct wane__log log;
     atomic_bool taken; /* a session or a scheduler stands on it */
     char digest[33];

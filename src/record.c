@@ -259,6 +259,23 @@ void wane__tap_token(struct wane__reply *reply) {
     wane__trace_write_token(tap->recorder->writer, t, all);
 }
 
+void wane__tap_vote(struct wane__tap *tap, const char *of, int answer) {
+    if (tap == NULL || tap->begun) return;
+    snprintf(tap->request.vote_of, sizeof tap->request.vote_of, "%s", of);
+    tap->request.vote_answer = answer;
+}
+
+const char *wane__tap_name(const struct wane__tap *tap) {
+    return tap != NULL ? tap->request.request : "";
+}
+
+void wane__record_vote(struct wane_recorder *recorder, const char *of, int chosen) {
+    struct wane__trace_vote vote = {.chosen = chosen};
+    if (recorder == NULL) return;
+    snprintf(vote.of, sizeof vote.of, "%s", of);
+    wane__trace_write_vote(recorder->writer, &vote);
+}
+
 static const char *word_for(wane_finish finish, int code) {
     static const char *const words[] = {"abandoned", "end", "stop", "length", "context"};
     if (code == WANE_ECANCELLED) return "cancelled";

@@ -32,6 +32,7 @@ enum wane__origin {
 /* After so many divergences the head is switched off: one is a miss that `k` allows or a fault, three are a fault. */
 #define WANE__DIVERGENCES_MOST 3
 
+struct wane__model_gate;
 struct wane__model_table;
 struct wane_recorder; /* record.h */
 
@@ -48,6 +49,7 @@ struct wane__rows {
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
     struct wane__model_correct correct;
+    struct wane__model_gate *gate;   /* model_gate.h; of the model, never NULL on one */
 
     /* The last decode. */
     enum wane__origin origin;

@@ -90,6 +90,7 @@ static void count_record(struct counting *c, const struct wane__trace_record *r)
         s->dropped_requests += r->dropped->requests;
         s->dropped_tokens += r->dropped->tokens;
         break;
+    case WANE__TRACE_VOTE: s->votes++; break;
     default: break;
     }
 }

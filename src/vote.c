@@ -103,9 +103,9 @@ bool wane__vote_wakes(struct wane__vote *vote, const struct wane__reply *first) 
     }
     /* Without chance, every answer is the first. */
     if (vote->wish.sampling.temperature == 0) return false;
-    if (!first->doubt.wakes) return false;
-    vote->forked_at = first->doubt.first_reject;
-    return true;
+    if (first->gate.wakes) vote->forked_at = first->gate.first_reject;
+    /* Without a gate nobody can say which answers need no vote: all of them have one. */
+    return first->gate.wakes || !first->gate.on;
 }
 
 /* Another stream of random numbers for each answer, known from the first one's. */
@@ -124,6 +124,7 @@ int wane__vote_fork(struct wane__vote *vote, int answer, const struct wane__repl
     int code =
         wane__reply_init(reply, first->rows, first->context.id, (size_t)first->prompt_count, &wish, error);
     if (code != WANE_OK) return code;
+    reply->gate.on = false; /* it is what doubt led to */
     for (int i = 0; i < vote->forked_at && code == WANE_OK; i++) {
         wane_event event;
         code = wane__layer_repeat(reply, first->context.id[first->prompt_count + i], &event, error);

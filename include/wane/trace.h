@@ -95,6 +95,7 @@ typedef struct wane_trace_stats {
     uint64_t redacted_tokens, withheld_tokens;
     uint64_t cut_tails; /* files that end in the middle of something: what a kill leaves */
     uint64_t bad_lines;
+    uint64_t votes; /* over answers, with their outcome */
 } wane_trace_stats;
 
 /*

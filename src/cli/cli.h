@@ -49,6 +49,8 @@ int command_auto_build(struct settings *settings);
 int command_key(struct settings *settings);
 int command_record(struct settings *settings);
 int command_trace(struct settings *settings);
+int command_gate(struct settings *settings);
+int command_train(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);

@@ -57,7 +57,8 @@ static json_t *stats_json(const wane_trace_stats *s) {
                   {"redacted_tokens", s->redacted_tokens},
                   {"withheld_tokens", s->withheld_tokens},
                   {"cut_tails", s->cut_tails},
-                  {"bad_lines", s->bad_lines}};
+                  {"bad_lines", s->bad_lines},
+                  {"votes", s->votes}};
     json_object_set_new(all, "model", s->vocab_size > 0 && !s->mixed ? json_string(s->model) : json_null());
     json_object_set_new(all, "tokenizer",
                         s->vocab_size > 0 && !s->mixed ? json_string(s->tokenizer) : json_null());
@@ -91,6 +92,7 @@ static void print_stats(const wane_trace_stats *s) {
                (unsigned long long)s->dropped_tokens);
     out_format("redacted   %llu tokens; %llu token records withheld\n",
                (unsigned long long)s->redacted_tokens, (unsigned long long)s->withheld_tokens);
+    out_format("votes      %llu\n", (unsigned long long)s->votes);
     out_format("cut tails  %llu\nbad lines  %llu\n", (unsigned long long)s->cut_tails,
                (unsigned long long)s->bad_lines);
 }

@@ -76,6 +76,23 @@ const struct command cli_commands[] = {
      "FILE is a trace or a folder of traces. stats: what is in them. head: the first records, decompressed.\n"
      "validate: read everything, name each file's first wrong line; exit code 1 if there is one.",
      "stats head validate", command_trace},
+    {"gate", FOR_GATE,
+     "wane gate explain [OPTION...] [PROMPT...] [--json|--html]\n       wane gate info [--json] FILE",
+     "show what the gate makes of a prompt",
+     "explain: answer PROMPT (or standard input) and print the prompt's entropy, the threshold and, for "
+     "each\n"
+     "token, gaps, odds, verdict and reason, and where a vote would fork; no vote runs. Without "
+     "--max-tokens\n"
+     "it ends after 256 tokens. info: how a gate's file was made, and how good it is. docs/gate.md explains\n"
+     "both.",
+     "explain info", command_gate},
+    {"train", FOR_TRAIN, "wane train gate --trace FILE... [--model MODEL] [--output FILE] [OPTION...]",
+     "make a gate of traces with votes",
+     "Learns from traces in which three answers were sampled and one was chosen how likely a vote leaves a\n"
+     "token alone, and prints how good that is on requests that were held out. The same traces and seed "
+     "give\n"
+     "the same bytes. With --model, traces of another one are refused. Without --output nothing is written.",
+     "gate", command_train},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
@@ -94,7 +111,8 @@ const struct command cli_commands[] = {
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
-     "run serve model tokenize head table key record trace bench config version help", command_help},
+     "run serve model tokenize head table key record trace gate train bench config version help",
+     command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
 

@@ -8,17 +8,19 @@
 #include "settings.h"
 
 #define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
-#define LOADS \
-    (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_CONFIG)
-#define TABLED  (FOR_RUN | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
-#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
+#define LOADS                                                                                      \
+    (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | \
+     FOR_GATE | FOR_TRAIN | FOR_CONFIG)
+#define TABLED (FOR_RUN | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
+#define DECODES \
+    (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_CONFIG)
 #define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
-#define SAMPLES (FOR_RUN | FOR_SERVE | FOR_RECORD | FOR_CONFIG)
+#define SAMPLES (FOR_RUN | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (FOR_RUN | FOR_CONFIG)
-#define ANSWERS (FOR_RUN | FOR_RECORD | FOR_CONFIG)
+#define ANSWERS (FOR_RUN | FOR_RECORD | FOR_GATE | FOR_CONFIG)
 /* Settings of the quality of answers, also in [domain.NAME]; and those that belong to the model. */
-#define JUDGES (FOR_RUN | FOR_SERVE | FOR_CONFIG)
+#define JUDGES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG)
 #define ROBED  JUDGES
 #define TRACES (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
@@ -101,7 +103,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_PENALTY_WINDOW] = NUMBER("Sampling", "penalty-window", 0, "WANE_PENALTY_WINDOW", "sampling.penalty_window", TYPE_INTEGER, -1, 1000000, "64",
         SAMPLES, "last tokens that the penalties look at; -1: all"),
     [SET_SEED] = NUMBER("Sampling", "seed", 0, "WANE_SEED", "sampling.seed", TYPE_SEED, 0, 0, "random",
-        ANSWERS, "the same seed and prompt give the same reply"),
+        ANSWERS | FOR_TRAIN, "the same seed and prompt give the same reply; train: the same gate; not set: 1"),
     [SET_MAX_TOKENS] = NUMBER("Sampling", "max-tokens", 'n', "WANE_MAX_TOKENS", "sampling.max_tokens", TYPE_INTEGER, 0, 1048576, "0",
         ANSWERS, "tokens of a reply; 0: until the context is full"),
     [SET_STOP] = WORDS("Sampling", "stop", 0, "WANE_STOP", "sampling.stop", TYPE_TEXTS, 1, 16, NULL,
@@ -176,7 +178,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_FINAL_VALUE] = WORDS("Quality", "final-value", 0, "WANE_FINAL_VALUE", "quality.final_value", TYPE_WORD, 1, 1000, NULL,
         JUDGES, "PATTERN", "its first group is an answer's value, and the majority of values wins; not set: the closest answer"),
     [SET_GATE] = WORDS("Quality", "gate", 0, "WANE_GATE", "quality.gate", TYPE_FILE, 1, 4096, NULL,
-        ROBED, "FILE", "a trained gate; not set: the one that ships for the model"),
+        ROBED | FOR_GATE, "FILE", "a trained gate; not set: the one that ships for the model"),
     [SET_ODDS_BASE] = NUMBER("Quality", "odds-base", 0, "WANE_ODDS_BASE", "quality.odds_base", TYPE_REAL, -10, 10, "0.62",
         JUDGES, "decimal logarithm of the odds below which a token is in doubt"),
     [SET_ODDS_ENTROPY] = NUMBER("Quality", "odds-entropy", 0, "WANE_ODDS_ENTROPY", "quality.odds_entropy", TYPE_REAL, 0, 10, "0.18",
@@ -258,6 +260,13 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_BOS] = SWITCH("Tokens", "bos", 0, NULL, NULL, "off",
         FOR_TOKENIZE, "begin as the model wants a text to begin"),
 
+    [SET_HTML] = SWITCH("Gate", "html", 0, NULL, NULL, "off",
+        FOR_GATE, "explain: print a page that colours the text"),
+    [SET_TRACES] = WORDS("Gate", "trace", 0, NULL, NULL, TYPE_FILES, 1, 100000, NULL,
+        FOR_TRAIN, "FILE", "a trace with votes, or a folder of them; may be given several times"),
+    [SET_NOTE] = WORDS("Gate", "note", 0, NULL, NULL, TYPE_TEXT, 0, 4096, NULL,
+        FOR_TRAIN, "TEXT", "how the traces came about; goes into the gate's file"),
+
     [SET_LOG_FILE] = WORDS("Build", "log-file", 0, NULL, NULL, TYPE_FILES, 1, 100000, NULL,
         FOR_TABLE, "FILE", "build, replay: a trace, or a folder of them; files behind it count, too"),
     [SET_VOCAB_SIZE] = NUMBER("Build", "vocab-size", 0, NULL, NULL, TYPE_INTEGER, 0, 16777216, "0",
@@ -279,7 +288,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MAX_ENTRIES] = NUMBER("Build", "max-entries", 0, NULL, NULL, TYPE_INTEGER, 1, 16000000, "50000",
         BUILDS, "build: entries of the table; the most useful stay"),
     [SET_OUTPUT] = WORDS("Build", "output", 'o', NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        BUILDS, "FILE", "build: the table to write"),
+        BUILDS | FOR_TRAIN, "FILE", "build: the table to write; train: the gate"),
     [SET_REPORT] = WORDS("Build", "report", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_TABLE, "FILE", "build: write the report as JSON; without --output nothing else"),
     [SET_PHRASES] = SWITCH("Build", "phrases", 0, NULL, NULL, "off",
@@ -319,7 +328,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
         FOR_HELP, "what can follow a command, for completion"),
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
-        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD, "what the engine has to say, on standard error"),
+        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_GATE, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
         LOADS, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",

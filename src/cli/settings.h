@@ -129,6 +129,10 @@ enum setting_id {
     SET_CONTROL,
     SET_CHAT,
     SET_BOS,
+    /* gate */
+    SET_HTML,
+    SET_TRACES,
+    SET_NOTE,
     /* building tables */
     SET_LOG_FILE,
     SET_VOCAB_SIZE,
@@ -183,7 +187,9 @@ enum {
     FOR_RECORD = 2048,
     FOR_TRACE = 4096,
     FOR_AUTO_BUILD = 8192,
-    FOR_ALL = 16383
+    FOR_GATE = 16384,
+    FOR_TRAIN = 32768,
+    FOR_ALL = 65535
 };
 
 enum setting_type {

@@ -111,7 +111,7 @@ int wane__sampler_choose(struct wane__sampler *sampler, struct wane__source *sou
 int wane__sampler_finish(struct wane__sampler *sampler, struct wane__source *source,
                          struct wane__choice *choice, wane_error *error);
 /*
- * The best candidates after the processors, at most 32, as the draw of this row will see them; then bounds of log Σ exp(logit)
+ * The best candidates after the processors, at most 64, as the draw of this row will see them; then bounds of log Σ exp(logit)
  * over the whole vocabulary after the processors, exactly where the source knows no bounds. Both change nothing; the sum
  * belongs to the candidates that were asked for last.
  */

@@ -403,7 +403,7 @@ static int add_logprobs(struct wane__sampler *sampler, struct wane__source *sour
 
 int wane__sampler_best(struct wane__sampler *sampler, struct wane__source *source, int count,
                        struct wane__candidate *out, int *found, wane_error *error) {
-    enum { MOST = 32 };
+    enum { MOST = 64 };
     struct walk walk = {0};
     *found = 0;
     int status = prepare_named(sampler, source, &walk.named_count, error);

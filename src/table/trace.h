@@ -8,6 +8,7 @@
  *     request   what was asked: prompt tokens, sampling, stops; enough to run it again
  *     token     one a drawn token: its context, the best candidates
  *     end       how the reply ended
+ *     vote      which of the answers to one request was chosen
  *     dropped   how many records are missing here, because the writer could not keep up
  *
  *     decoding ─► trace_write.h ─► trace_file.h, redact.h ─► files ─► trace_read.h ─► builder, statistics
@@ -64,6 +65,17 @@ struct wane__trace_request {
     const char *stops[WANE__TRACE_STOPS]; /* "" for one that was redacted */
     int stop_count;
     int redacted; /* tokens of prompt and reply that were redacted: it cannot be run again exactly */
+    /* One of several answers that were voted on: to which request, "" for none, and which of them, 0 the request's own. */
+    char vote_of[WANE__TRACE_ID_MOST + 1];
+    int vote_answer;
+};
+
+#define WANE__TRACE_ANSWERS 3
+
+/* What was chosen. */
+struct wane__trace_vote {
+    char of[WANE__TRACE_ID_MOST + 1]; /* the request */
+    int chosen;                       /* answer */
 };
 
 /* How it ended. */

@@ -64,6 +64,8 @@ void wane__trace_view(const struct wane__trace_mark *mark, struct wane__trace_vi
         size_t size = (size_t)(end - at) - view->all_count * sizeof *view->all;
         memcpy(&view->token, at, size);
         if (view->all_count > 0) view->all = (const void *)(at + size);
+    } else if (mark->type == WANE__TRACE_VOTE) {
+        memcpy(&view->vote, at, sizeof view->vote);
     } else {
         memcpy(&view->end, at, sizeof view->end);
     }
@@ -338,6 +340,8 @@ void wane__trace_hold_take(struct wane__trace_hold *h, const struct wane__trace_
         take_request(h, mark, view.request.request, counts);
     } else if (mark->type == WANE__TRACE_TOKEN) {
         take_token(h, mark, &view.token, counts);
+    } else if (mark->type == WANE__TRACE_VOTE) {
+        wane__trace_put_vote(out, &view.vote);
     } else {
         int index = find(h, view.end.request);
         if (index < 0) return; /* its request was dropped, and counted */

@@ -25,6 +25,7 @@ struct wane__trace_view {
     const float *all;
     size_t all_count;
     struct wane__trace_end end;
+    struct wane__trace_vote vote;
 };
 void wane__trace_view(const struct wane__trace_mark *mark, struct wane__trace_view *view);
 

@@ -80,9 +80,13 @@ static void get_hex(struct fields *f, const char *name, size_t digits, uint64_t 
     }
 }
 
-static void get_id(struct fields *f, char *out) {
-    const char *id = get_string(f, "id", 1, WANE__TRACE_ID_MOST, "a name of 1 to 64 bytes");
+static void get_name(struct fields *f, const char *field, char *out) {
+    const char *id = get_string(f, field, 1, WANE__TRACE_ID_MOST, "a name of 1 to 64 bytes");
     memcpy(out, id, strlen(id) + 1);
+}
+
+static void get_id(struct fields *f, char *out) {
+    get_name(f, "id", out);
 }
 
 static void get_kind(struct fields *f, enum wane__kind *kind) {
@@ -358,6 +362,18 @@ static void parse_stops(struct fields *f, struct wane__trace_scratch *s) {
     for (int n = 0; n < s->request.stop_count; n++) s->request.stops[n] = s->stops.data + offset[n];
 }
 
+static void parse_request_vote(struct fields *f, struct wane__trace_request *r) {
+    struct fields inner = {json_object_get(f->object, "vote"), f->error, f->code};
+    if (inner.object == NULL) return;
+    if (!json_is_object(inner.object)) {
+        wrong(f, "vote", "an object");
+        return;
+    }
+    get_name(&inner, "of", r->vote_of);
+    r->vote_answer = get_int(&inner, "answer", 0, WANE__TRACE_ANSWERS - 1);
+    f->code = inner.code;
+}
+
 static void parse_request(struct fields *f, int vocab_size, struct wane__trace_scratch *s) {
     struct wane__trace_request *r = &s->request;
     *r = (struct wane__trace_request){0};
@@ -369,12 +385,13 @@ static void parse_request(struct fields *f, int vocab_size, struct wane__trace_s
     r->max_tokens = get_int(f, "max_tokens", 0, INT32_MAX);
     r->ignore_end = get_bool(f, "ignore_end");
     r->redacted = get_int(f, "redacted", 0, INT32_MAX);
+    if (f->code == WANE_OK) parse_request_vote(f, r);
     if (f->code == WANE_OK) parse_prompt(f, vocab_size, s);
     if (f->code == WANE_OK) parse_sampling(f, vocab_size, s);
     if (f->code == WANE_OK) parse_stops(f, s);
 }
 
-/* ------------------------------------------------------------ end, dropped */
+/* ------------------------------------------------------ end, dropped, vote */
 
 static void parse_end(struct fields *f, struct wane__trace_end *end) {
     get_id(f, end->request);
@@ -395,6 +412,11 @@ static void parse_dropped(struct fields *f, struct wane__trace_dropped *dropped)
     if (!as_int(json_object_get(f->object, "tokens"), 0, INT64_MAX, &tokens))
         wrong(f, "tokens", "an integer of at least 0");
     *dropped = (struct wane__trace_dropped){(uint64_t)requests, (uint64_t)tokens};
+}
+
+static void parse_vote(struct fields *f, struct wane__trace_vote *vote) {
+    get_name(f, "of", vote->of);
+    vote->chosen = get_int(f, "chosen", 0, WANE__TRACE_ANSWERS - 1);
 }
 
 /* ----------------------------------------------------------------- the line */
@@ -421,6 +443,10 @@ static void parse_object(struct fields *f, int vocab_size, bool want_all, struct
         record->type = WANE__TRACE_DROPPED;
         parse_dropped(f, &s->dropped);
         record->dropped = &s->dropped;
+    } else if (strcmp(type, "vote") == 0) {
+        record->type = WANE__TRACE_VOTE;
+        parse_vote(f, &s->vote);
+        record->vote = &s->vote;
     } else {
         record->type = WANE__TRACE_OTHER;
     }
@@ -433,6 +459,7 @@ int wane__trace_parse(const char *line, size_t size, int vocab_size, bool want_a
     record->request = NULL;
     record->end = NULL;
     record->dropped = NULL;
+    record->vote = NULL;
     if (!slow && wane__trace_parse_token(line, size, &s->token)) {
         record->type = WANE__TRACE_TOKEN;
         record->token = &s->token;

@@ -27,6 +27,7 @@ enum wane__trace_type {
     WANE__TRACE_TOKEN,
     WANE__TRACE_END,
     WANE__TRACE_DROPPED,
+    WANE__TRACE_VOTE,
     WANE__TRACE_OTHER /* of a kind that this version does not know, to be passed over */
 };
 
@@ -44,6 +45,7 @@ struct wane__trace_record {
     const struct wane__trace_request *request;
     const struct wane__trace_end *end;
     const struct wane__trace_dropped *dropped;
+    const struct wane__trace_vote *vote;
 };
 
 struct wane__trace_read_options { /* start from {0} */

@@ -244,6 +244,14 @@ static void put_sampling(struct wane__buf *out, const wane_sampling *s) {
     wane__buf_text(out, "]}");
 }
 
+/* Which request a vote is about. */
+static void put_of(struct wane__buf *out, const char *of) {
+    char id[WANE__TRACE_ID_MOST];
+    wane__buf_text(out, "\"of\":\"");
+    wane__buf_append(out, id, (size_t)(put_id(id, of) - id));
+    wane__buf_text(out, "\"");
+}
+
 void wane__trace_put_request(struct wane__buf *out, const struct wane__trace_request *r) {
     char *at = room(out, 400 + 12 * r->prompt_count);
     if (at == NULL) return;
@@ -265,7 +273,19 @@ void wane__trace_put_request(struct wane__buf *out, const struct wane__trace_req
         if (i > 0) wane__buf_text(out, ",");
         put_string(out, r->stops[i]);
     }
-    wane__buf_format(out, "],\"redacted\":%d}\n", r->redacted);
+    wane__buf_format(out, "],\"redacted\":%d", r->redacted);
+    if (r->vote_of[0] != '\0') {
+        wane__buf_text(out, ",\"vote\":{");
+        put_of(out, r->vote_of);
+        wane__buf_format(out, ",\"answer\":%d}", r->vote_answer);
+    }
+    wane__buf_text(out, "}\n");
+}
+
+void wane__trace_put_vote(struct wane__buf *out, const struct wane__trace_vote *vote) {
+    wane__buf_text(out, "{\"type\":\"vote\",");
+    put_of(out, vote->of);
+    wane__buf_format(out, ",\"chosen\":%d}\n", vote->chosen);
 }
 
 /* Logits as they lie in memory, little-endian, in base64. */

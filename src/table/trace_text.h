@@ -19,6 +19,7 @@ void wane__trace_put_token(struct wane__buf *out, const struct wane__trace_token
                            int all_count);
 void wane__trace_put_end(struct wane__buf *out, const struct wane__trace_end *end);
 void wane__trace_put_dropped(struct wane__buf *out, const struct wane__trace_dropped *dropped);
+void wane__trace_put_vote(struct wane__buf *out, const struct wane__trace_vote *vote);
 
 /* The shortest decimal of a finite float, into `out`; returns its length. At most WANE__TRACE_FLOAT bytes, not terminated. */
 #define WANE__TRACE_FLOAT 24
@@ -33,6 +34,7 @@ struct wane__trace_scratch {
     struct wane__trace_request request;
     struct wane__trace_end end;
     struct wane__trace_dropped dropped;
+    struct wane__trace_vote vote;
     int32_t *prompt;
     size_t prompt_room;
     wane_bias *bias;

@@ -7,6 +7,7 @@
  *     request   [mark][struct wane__trace_request][bias list][prompt][stop strings, each with its zero]
  *     token     [mark][size_t: logits][struct wane__trace_token, without unused candidates][logits]
  *     end       [mark][struct wane__trace_end]
+ *     vote      [mark][struct wane__trace_vote]
  *
  * What became of a record is counted when it is known: written once it is synced, dropped where it was lost.
  */
@@ -31,7 +32,7 @@
 
 struct wane__trace_writer {
     struct wane__trace_write_options options;
-    size_t half, reserve; /* bytes of a block; of these, for ends only */
+    size_t half, reserve; /* bytes of a block; of these, for ends and votes only */
 
     /* Under `lock`. */
     pthread_mutex_t lock;
@@ -73,7 +74,8 @@ static bool append(struct wane__trace_writer *w, enum wane__trace_type type, con
                    int count) {
     struct wane__trace_mark mark = {.type = type, .size = sizeof mark};
     for (int i = 0; i < count; i++) mark.size += parts[i].size;
-    size_t size = padded(mark.size), limit = w->half - (type == WANE__TRACE_END ? 0 : w->reserve);
+    bool small = type == WANE__TRACE_END || type == WANE__TRACE_VOTE;
+    size_t size = padded(mark.size), limit = w->half - (small ? 0 : w->reserve);
     pthread_mutex_lock(&w->lock);
     bool fits = size <= limit && w->inbox_size <= limit - size;
     if (fits) {
@@ -119,6 +121,10 @@ bool wane__trace_write_token(struct wane__trace_writer *w, const struct wane__tr
 
 bool wane__trace_write_end(struct wane__trace_writer *w, const struct wane__trace_end *end) {
     return append(w, WANE__TRACE_END, &(struct part){end, sizeof *end}, 1);
+}
+
+bool wane__trace_write_vote(struct wane__trace_writer *w, const struct wane__trace_vote *vote) {
+    return append(w, WANE__TRACE_VOTE, &(struct part){vote, sizeof *vote}, 1);
 }
 
 void wane__trace_write_flush(struct wane__trace_writer *w) {
@@ -234,6 +240,8 @@ static void write_record(struct wane__trace_writer *w, const struct wane__trace_
     } else if (mark->type == WANE__TRACE_TOKEN) {
         wane__trace_put_token(&w->text, &view.token, view.all, (int)view.all_count);
         w->fresh.tokens++;
+    } else if (mark->type == WANE__TRACE_VOTE) {
+        wane__trace_put_vote(&w->text, &view.vote);
     } else {
         wane__trace_put_end(&w->text, &view.end);
         w->fresh.ends++;

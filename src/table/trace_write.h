@@ -53,6 +53,8 @@ bool wane__trace_write_request(struct wane__trace_writer *writer, const struct w
 bool wane__trace_write_token(struct wane__trace_writer *writer, const struct wane__trace_token *token,
                              const float *all);
 bool wane__trace_write_end(struct wane__trace_writer *writer, const struct wane__trace_end *end);
+/* A vote's outcome; it names requests, and nothing of what they say, so that redaction lets it pass at once. */
+bool wane__trace_write_vote(struct wane__trace_writer *writer, const struct wane__trace_vote *vote);
 
 /* Wait until what was queued before is written and synced. */
 void wane__trace_write_flush(struct wane__trace_writer *writer);

@@ -57,6 +57,9 @@ static void try_line(const char *line, size_t size) {
         wane__trace_put_request(&again, a.request);
     } else if (fast == WANE_OK && a.type == WANE__TRACE_END) {
         wane__trace_put_end(&again, a.end);
+    } else if (fast == WANE_OK && a.type == WANE__TRACE_VOTE) {
+        MUST(a.vote->chosen >= 0 && a.vote->chosen < WANE__TRACE_ANSWERS);
+        wane__trace_put_vote(&again, a.vote);
     }
     if (again.size > 0) {
         /* A finish is a word of ours; as any text it would need escapes, which it is not written with. */

@@ -7,6 +7,7 @@
 
 #include "model_table.h"
 #include "sample/order.h"
+#include "unit/gate_rig.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -282,6 +283,45 @@ static void test_tenants(void **unused) {
     wane_model_free(model);
 }
 
+/* The gate lets tokens pass in contexts that the table knows, without a look; those that are due for a forced check it looks at. */
+static void test_gate_passes_hits(void **unused) {
+    (void)unused;
+    static struct wane__gate_net net;
+    struct wane__trace_origin origin;
+    wane_model *model = model_of(fixed);
+    wane_quality quality;
+    wane_gate_state gate_state;
+    char gate_path[80];
+    wane_error error = {0};
+    assert_int_equal(wane__model_origin(model, &origin, &error), WANE_OK);
+    struct wane__gate_made made = gate_made(origin.model, origin.tokenizer);
+    struct wane__gate *gate = gate_of(&made, &net, NULL, 0);
+    snprintf(gate_path, sizeof gate_path, "%s/x.gate", folder);
+    assert_int_equal(wane__gate_write(gate, gate_path, &error), WANE_OK);
+    wane__gate_free(gate);
+    assert_int_equal(wane_model_set_gate(model, gate_path, &error), WANE_OK);
+    write_table(model, "", right);
+    give_table(model, WANE_TABLE_EXACT);
+    wane_quality_init(&quality);
+    quality.mode = WANE_MODE_WANE;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        wane_generation generation = drawn(STEPS);
+        generation.sampling.seed = seed;
+        generation.quality = &quality;
+        quality.forced_every = seed % 2 ? 1 : 0;
+        say(model, &generation);
+    }
+    wane_table_state state = state_of(model);
+    wane_model_get_gate_state(model, &gate_state);
+    uint64_t hits = state.strict + state.rank, all = 50 * STEPS;
+    assert_true(hits > 50 && hits < all);
+    assert_true(gate_state.forced == all / 2 && gate_state.judged > all / 2);
+    assert_int_equal(gate_state.judged + gate_state.table_passed, all);
+    assert_true(gate_state.table_passed > hits / 4 && gate_state.table_passed < hits);
+    unlink(gate_path);
+    wane_model_free(model);
+}
+
 static void test_turned_off(void **unused) {
     (void)unused;
     wane_model *model = model_of(fixed);
@@ -497,6 +537,7 @@ int main(void) {
         cmocka_unit_test(test_argmax_takes_the_first),
         cmocka_unit_test(test_processors_come_first),
         cmocka_unit_test(test_tenants),
+        cmocka_unit_test(test_gate_passes_hits),
         cmocka_unit_test(test_turned_off),
         cmocka_unit_test(test_whole_contexts),
         cmocka_unit_test(test_rank_hits_of_the_certified_head),

@@ -284,6 +284,70 @@ static void test_runs_again(void **state) {
     rig_folder_remove(&folder);
 }
 
+/* A reply that is one of several, and what was chosen: with redaction, too. */
+static void test_votes(void **state) {
+    (void)state;
+    for (int redact = 0; redact < 2; redact++) {
+        struct rig_folder folder;
+        char list[100];
+        rig_folder_make(&folder);
+        snprintf(list, sizeof list, "%s.list", folder.path);
+        rig_save(list, "sk-[a-z]+\n", 10);
+        wane_model *model = make_model(false);
+        wane_tokens prompt = prompt_of(model, "Hi");
+        wane_recorder_options options;
+        wane_recorder *recorder = NULL;
+        wane_recorder_options_init(&options);
+        options.folder = folder.path;
+        options.redact_file = redact ? list : NULL;
+        assert_int_equal(wane_recorder_open(model, &options, &recorder, NULL), WANE_OK);
+        for (int answer = 0; answer < 3; answer++) {
+            struct wane__reply reply;
+            struct wane__item items[64];
+            wane_generation g;
+            wane_event event;
+            wane_generation_init(&g);
+            g.max_tokens = 1;
+            assert_int_equal(wane__reply_init(&reply, &model->rows, prompt.id, prompt.count, &g, NULL),
+                             WANE_OK);
+            wane__tap_vote(reply.tap, answer == 0 ? wane__tap_name(reply.tap) : "first", answer);
+            for (size_t i = 0; i < prompt.count; i++)
+                items[i] = (struct wane__item){.token = prompt.id[i],
+                                               .pos = (int32_t)i,
+                                               .wanted = i + 1 == prompt.count};
+            model->engine->ops->truncate(model->engine, 0, 0);
+            assert_int_equal(wane__rows_decode(&model->rows, items, (int)prompt.count, NULL), WANE_OK);
+            assert_int_equal(wane__layer_step(&reply, 0, &event, NULL), WANE_OK);
+            wane__tap_vote(reply.tap, "too late", 1); /* its request is written */
+            wane__reply_end(&reply, &event);
+            wane__reply_free(&reply);
+        }
+        wane__record_vote(recorder, "first", 2);
+        wane__record_vote(NULL, "first", 2);
+        wane__tap_vote(NULL, "first", 2);
+        assert_string_equal(wane__tap_name(NULL), "");
+        wane_recorder_close(recorder);
+        char *text = rig_text(&folder), own[200];
+        const char *id = strstr(text, "\"id\":\"") + 6;
+        snprintf(own, sizeof own, "\"vote\":{\"of\":\"%.*s\",\"answer\":0}", (int)strcspn(id, "\""), id);
+        assert_non_null(strstr(text, own));
+        assert_non_null(strstr(text, "\"vote\":{\"of\":\"first\",\"answer\":2}"));
+        assert_non_null(strstr(text, "{\"type\":\"vote\",\"of\":\"first\",\"chosen\":2}\n"));
+        assert_null(strstr(text, "too late"));
+        wane__free(text);
+        struct rig_seen seen = rig_read(folder.path, NULL);
+        assert_true(seen.errors == 0 && seen.requests == 3 && seen.tokens == 3 && seen.ends == 3);
+        const char *paths[] = {folder.path};
+        wane_trace_stats stats;
+        assert_int_equal(wane_trace_count(paths, 1, true, NULL, NULL, NULL, &stats, NULL), WANE_OK);
+        assert_true(stats.votes == 1 && stats.bad_lines == 0);
+        wane_tokens_free(&prompt);
+        wane_model_free(model);
+        unlink(list);
+        rig_folder_remove(&folder);
+    }
+}
+
 /* ---------------------------------------------------------------- kinds, NFC */
 
 static int guess(const char *last) {
@@ -342,9 +406,10 @@ static void test_nfc(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_session),   cmocka_unit_test(test_recording_changes_nothing),
-        cmocka_unit_test(test_scheduler), cmocka_unit_test(test_runs_again),
-        cmocka_unit_test(test_kinds),     cmocka_unit_test(test_nfc),
+        cmocka_unit_test(test_session),    cmocka_unit_test(test_recording_changes_nothing),
+        cmocka_unit_test(test_scheduler),  cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_runs_again), cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_nfc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

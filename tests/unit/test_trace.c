@@ -215,6 +215,52 @@ static void test_requests_survive(void **state) {
     wane__buf_free(&text);
 }
 
+static void test_votes_survive(void **state) {
+    (void)state;
+    static const int32_t prompt[] = {1, 2};
+    struct wane__trace_request r = {
+        .request = "b", .prompt = prompt, .prompt_count = 2, .vote_of = "a", .vote_answer = 2};
+    struct wane__trace_vote vote = {.of = "a \"x", .chosen = 1};
+    struct wane__buf request = {0}, outcome = {0};
+    struct wane__trace_scratch scratch = {0};
+    struct wane__trace_record record;
+    wane_error error = {0};
+    wane__sampling_defaults(&r.sampling);
+    wane__trace_put_request(&request, &r);
+    wane__trace_put_vote(&outcome, &vote);
+    request.data[--request.size] = outcome.data[--outcome.size] = '\0';
+    for (int slow = 0; slow < 2; slow++) {
+        assert_true(parse(request.data, request.size, slow, &scratch, &record, &error));
+        assert_string_equal(record.request->vote_of, "a");
+        assert_int_equal(record.request->vote_answer, 2);
+        assert_true(parse(outcome.data, outcome.size, slow, &scratch, &record, &error));
+        assert_int_equal(record.type, WANE__TRACE_VOTE);
+        assert_string_equal(record.vote->of, "a__x"); /* names are made harmless */
+        assert_int_equal(record.vote->chosen, 1);
+    }
+    static const struct {
+        const char *line, *says;
+    } wrong[] = {{"{\"type\":\"vote\",\"of\":\"a\",\"chosen\":3}", "\"chosen\""},
+                 {"{\"type\":\"vote\",\"of\":\"a\"}", "\"chosen\""},
+                 {"{\"type\":\"vote\",\"of\":\"\",\"chosen\":0}", "\"of\""},
+                 {"{\"type\":\"vote\",\"chosen\":0}", "\"of\""}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(parse(wrong[i].line, strlen(wrong[i].line), false, &scratch, &record, &error));
+        assert_non_null(strstr(error.text, wrong[i].says));
+    }
+    static const char *const votes[] = {"\"vote\":1}", "\"vote\":{}}",
+                                        "\"vote\":{\"of\":\"a\",\"answer\":-1}}"};
+    for (size_t i = 0; i < sizeof votes / sizeof *votes; i++) {
+        char line[1000];
+        char *at = strstr(request.data, "\"vote\"");
+        snprintf(line, sizeof line, "%.*s%s", (int)(at - request.data), request.data, votes[i]);
+        assert_false(parse(line, strlen(line), false, &scratch, &record, &error));
+    }
+    wane__trace_scratch_free(&scratch);
+    wane__buf_free(&request);
+    wane__buf_free(&outcome);
+}
+
 /* Whatever number an end is given, its line is one that can be read. */
 static void test_wild_ends(void **state) {
     (void)state;
@@ -459,17 +505,12 @@ static void test_other_origins(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats_survive),
-        cmocka_unit_test(test_both_ways_agree),
-        cmocka_unit_test(test_other_layouts),
-        cmocka_unit_test(test_faults_are_named),
-        cmocka_unit_test(test_requests_survive),
-        cmocka_unit_test(test_all_logits),
-        cmocka_unit_test(test_wild_ends),
-        cmocka_unit_test(test_cut_everywhere),
-        cmocka_unit_test(test_goes_on_behind_a_cut),
-        cmocka_unit_test(test_wrong_lines),
-        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_floats_survive),   cmocka_unit_test(test_both_ways_agree),
+        cmocka_unit_test(test_other_layouts),    cmocka_unit_test(test_faults_are_named),
+        cmocka_unit_test(test_requests_survive), cmocka_unit_test(test_all_logits),
+        cmocka_unit_test(test_votes_survive),    cmocka_unit_test(test_wild_ends),
+        cmocka_unit_test(test_cut_everywhere),   cmocka_unit_test(test_goes_on_behind_a_cut),
+        cmocka_unit_test(test_wrong_lines),      cmocka_unit_test(test_long_lines),
         cmocka_unit_test(test_other_origins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

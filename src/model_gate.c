@@ -1,0 +1,300 @@
+/*
+ * model_gate.c - the gate's stage in a token's way, and a model's gate and breaker as the public functions have them.
+ *
+ * Owns the gate. Refuses to look at more candidates than it takes to know the pattern.
+ */
+#include "model_gate.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "gate/dtg.h"
+#include "layer.h"
+#include "model.h"
+#include "origin.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TOKEN_BYTES_MOST = 4096 };
+
+const char *wane_wake_name(int wake) {
+    static const char *const names[WANE_WAKES] = {"none", "doubt", "revival", "forced", "always", "warm_up"};
+    return wake >= 0 && wake < WANE_WAKES ? names[wake] : "?";
+}
+
+/* ------------------------------------------------------------------ a reply */
+
+static bool mode_is(const wane_generation *g, int mode) {
+    return g->quality != NULL && g->quality->mode == mode;
+}
+
+const wane_generation *wane__model_gate_admit(struct wane__model_gate *gate, const wane_generation *given,
+                                              wane_generation *cooler) {
+    if (gate == NULL || gate->breaker == NULL ||
+        (!mode_is(given, WANE_MODE_WANE) && !mode_is(given, WANE_MODE_LEGACY)))
+        return given;
+    if (!wane__breaker_is_out(gate->breaker, wane__now()) ||
+        !(given->sampling.temperature > gate->breaker_temperature))
+        return given;
+    *cooler = *given;
+    cooler->sampling.temperature = gate->breaker_temperature;
+    return cooler;
+}
+
+/* The prompt as text, for its documents; control tokens have none. */
+static int count_documents(struct wane__reply *reply, int *documents, wane_error *error) {
+    struct wane__engine *engine = reply->engine;
+    struct wane__buf text = {0};
+    char bytes[TOKEN_BYTES_MOST];
+    for (int i = 0; i < reply->prompt_count; i++) {
+        int size = engine->ops->token_bytes(engine, reply->context.id[i], false, bytes, sizeof bytes);
+        if (size > 0) wane__buf_append(&text, bytes, (size_t)size);
+    }
+    *documents = text.size > 0 ? wane__gate_documents(text.data, text.size) : 0;
+    bool failed = text.failed;
+    wane__buf_free(&text);
+    return failed ? wane__fail(error, WANE_ENOMEM, "No memory for a prompt's text.") : WANE_OK;
+}
+
+int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *generation, wane_error *error) {
+    const struct wane__model_gate *gate = reply->rows->gate;
+    double entropy;
+    int documents = 0;
+    reply->gate = (struct wane__doubt){.first_reject = -1, .woke_at = -1};
+    if (gate == NULL || gate->gate == NULL || !mode_is(generation, WANE_MODE_WANE)) return WANE_OK;
+    int status = wane__gate_entropy(reply->context.id, (size_t)reply->prompt_count, &entropy, error);
+    if (status == WANE_OK) status = count_documents(reply, &documents, error);
+    if (status == WANE_OK)
+        wane__doubt_begin(&reply->gate, generation->quality, generation->sampling.temperature, entropy,
+                          documents);
+    return status;
+}
+
+/* ------------------------------------------------------------------ the stage */
+
+static void count(atomic_ullong *counter) {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* A few candidates mostly tell the pattern: what the others can add to the sum moves no gap into another bin. */
+static bool look(struct wane__reply *reply, double scale, struct wane__gate_view *view) {
+    static const int rounds[] = {8, 24, WANE__GATE_OVER};
+    struct wane__candidate list[WANE__GATE_OVER];
+    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
+        int found = 0;
+        int status = wane__sampler_best(reply->sampler, reply->step.source, rounds[i], list, &found, NULL);
+        if (status != WANE_OK || found == 0) return false;
+        if (wane__gate_look(list, found, found < rounds[i], scale, view)) return true;
+    }
+    return false;
+}
+
+static void note(struct wane__model_gate *gate, const struct wane__verdict *v) {
+    count(&gate->judged);
+    if (v->revival) count(&gate->revival);
+    if (v->forced) count(&gate->forced);
+    if (!v->revival && !v->forced) count(&gate->lookups);
+    if (v->lut) count(&gate->lut_hits);
+    if (!v->reject) return;
+    count(&gate->rejects);
+    count(&gate->rejects_by[v->reason]);
+    if (!v->woke) return;
+    count(&gate->wakes[v->reason]);
+    if (gate->breaker != NULL) wane__breaker_wake(gate->breaker, wane__now());
+}
+
+void wane__model_gate_stage(struct wane__reply *reply) {
+    struct wane__model_gate *gate = reply->rows->gate;
+    struct wane__step *step = &reply->step;
+    struct wane__gate_view view;
+    bool forced = wane__doubt_forced(&reply->gate, step->index);
+    if (step->source == NULL) return;
+    if (step->slmt_used && !forced) {
+        count(&gate->table_passed);
+        return;
+    }
+    if (!look(reply, forced ? reply->gate.hot_scale : 1, &view)) return;
+    wane__doubt_judge(&reply->gate, gate->gate, &view, step->index, &step->verdict);
+    note(gate, &step->verdict);
+}
+
+/* ------------------------------------------------------------- a model's gate */
+
+void wane__model_gate_close(struct wane__model_gate *gate) {
+    wane__gate_free(gate->gate);
+    wane__free(gate->path);
+    wane__breaker_free(gate->breaker);
+    gate->gate = NULL;
+    gate->path = NULL;
+    gate->breaker = NULL;
+}
+
+static bool is_there(const char *folder, const char *below, const char *digest, char *path, size_t size) {
+    int n = snprintf(path, size, "%s%s/gates/%s.gate", folder, below, digest);
+    return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
+}
+
+/* The one that ships: beside the library that runs, where it was to be installed, in the tree that it was built from. */
+static bool find_default(const char *digest, char *path, size_t size) {
+    Dl_info info;
+    void *address;
+    char folder[1024];
+    const char *(*function)(int) = wane_wake_name;
+    memcpy(&address, &function, sizeof address); /* ISO C has no cast from a function's pointer */
+    const char *slash = NULL;
+    if (dladdr(address, &info) != 0 && info.dli_fname != NULL) slash = strrchr(info.dli_fname, '/');
+    if (slash != NULL) {
+        int n = snprintf(folder, sizeof folder, "%.*s", (int)(slash - info.dli_fname), info.dli_fname);
+        if (n > 0 && (size_t)n < sizeof folder && is_there(folder, "/../share/wane", digest, path, size))
+            return true;
+    }
+    return is_there(WANE_SHARE_DIR, "", digest, path, size) ||
+           is_there(WANE_SOURCE_SHARE_DIR, "", digest, path, size);
+}
+
+static int open_gate(wane_model *model, const char *path, struct wane__gate **gate, char **kept,
+                     wane_error *error) {
+    struct wane__trace_origin origin;
+    char found[2048];
+    int status = wane__model_origin(model, &origin, error);
+    if (status != WANE_OK) return status;
+    if (path == NULL) {
+        if (!find_default(origin.model, found, sizeof found))
+            return wane__fail(
+                error, WANE_ENOENT,
+                "No gate ships for this model (%s). \"wane train gate\" makes one from traces with votes.",
+                origin.model);
+        path = found;
+    }
+    status = wane__gate_read(path, gate, error);
+    if (status != WANE_OK) return status;
+    const struct wane__gate_made *made = &(*gate)->made;
+    if (strcmp(made->model, origin.model) != 0 || strcmp(made->tokenizer, origin.tokenizer) != 0)
+        status = wane__fail(
+            error, WANE_EUNSUPPORTED,
+            "The gate %.300s is of another model (%s; this one is %s): its odds would mean nothing.", path,
+            made->model, origin.model);
+    if (status == WANE_OK && (*kept = wane__copy_string(path)) == NULL)
+        status = wane__fail(error, WANE_ENOMEM, "No memory for a gate.");
+    if (status != WANE_OK) {
+        wane__gate_free(*gate);
+        *gate = NULL;
+    }
+    return status;
+}
+
+static int take(wane_model *model, wane_error *error) {
+    wane__clear(error);
+    if (!atomic_exchange(&model->taken, true)) return WANE_OK;
+    return wane__fail(error, WANE_EBUSY,
+                      "The model already carries a session or a scheduler; free that first.");
+}
+
+static void exchange(wane_model *model, struct wane__gate *gate, char *path) {
+    wane__gate_free(model->gate.gate);
+    wane__free(model->gate.path);
+    model->gate.gate = gate;
+    model->gate.path = path;
+}
+
+int wane_model_set_gate(wane_model *model, const char *path, wane_error *error) {
+    struct wane__gate *gate = NULL;
+    char *kept = NULL;
+    int status = take(model, error);
+    if (status != WANE_OK) return status;
+    status = open_gate(model, path, &gate, &kept, error);
+    if (status == WANE_OK) exchange(model, gate, kept);
+    atomic_store(&model->taken, false);
+    return status;
+}
+
+int wane_model_drop_gate(wane_model *model, wane_error *error) {
+    int status = take(model, error);
+    if (status != WANE_OK) return status;
+    exchange(model, NULL, NULL);
+    atomic_store(&model->taken, false);
+    return WANE_OK;
+}
+
+int wane_model_set_breaker(wane_model *model, const wane_quality *quality, wane_breaker_fn alert, void *user,
+                           wane_error *error) {
+    struct wane__breaker *breaker = NULL;
+    int status = wane_quality_check(quality, error);
+    if (status == WANE_OK) status = take(model, error);
+    if (status != WANE_OK) return status;
+    status =
+        wane__breaker_new(quality->breaker_wakes, quality->breaker_seconds, alert, user, &breaker, error);
+    if (status == WANE_OK) {
+        wane__breaker_free(model->gate.breaker);
+        model->gate.breaker = breaker;
+        model->gate.breaker_temperature = quality->breaker_temperature;
+    }
+    atomic_store(&model->taken, false);
+    return status;
+}
+
+void wane_model_note_wake(wane_model *model, int wake) {
+    if (wake > WANE_WAKE_NONE && wake < WANE_WAKES) count(&model->gate.wakes[wake]);
+}
+
+static uint64_t read_count(atomic_ullong *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void wane_model_get_gate_state(wane_model *model, wane_gate_state *state) {
+    struct wane__model_gate *g = &model->gate;
+    *state = (wane_gate_state){.given = g->gate != NULL};
+    if (g->gate != NULL) {
+        state->patterns = g->gate->lut.count;
+        snprintf(state->path, sizeof state->path, "%s", g->path);
+    }
+    state->judged = read_count(&g->judged);
+    state->lookups = read_count(&g->lookups);
+    state->lut_hits = read_count(&g->lut_hits);
+    state->table_passed = read_count(&g->table_passed);
+    state->revival = read_count(&g->revival);
+    state->forced = read_count(&g->forced);
+    state->rejects = read_count(&g->rejects);
+    for (int i = 0; i < WANE_WAKES; i++) {
+        state->rejects_by[i] = read_count(&g->rejects_by[i]);
+        state->wakes[i] = read_count(&g->wakes[i]);
+    }
+    if (g->breaker == NULL) return;
+    double now = wane__now();
+    state->breaker_out = wane__breaker_is_out(g->breaker, now);
+    state->breaker_trips = wane__breaker_trips(g->breaker);
+    state->breaker_recent = wane__breaker_recent(g->breaker, now);
+}
+
+int wane_gate_get_facts(const char *path, wane_gate_facts *facts, wane_error *error) {
+    struct wane__gate *gate;
+    wane__clear(error);
+    *facts = (wane_gate_facts){0};
+    if (path == NULL || path[0] == '\0') return wane__fail(error, WANE_EINVAL, "No gate was named.");
+    int status = wane__gate_read(path, &gate, error);
+    if (status != WANE_OK) return status;
+    const struct wane__gate_made *m = &gate->made;
+    memcpy(facts->model, m->model, sizeof facts->model);
+    memcpy(facts->tokenizer, m->tokenizer, sizeof facts->tokenizer);
+    memcpy(facts->note, m->note, sizeof facts->note);
+    facts->vocab_size = m->vocab_size;
+    facts->patterns = gate->lut.count;
+    facts->seed = m->seed;
+    facts->votes = m->votes;
+    facts->positions = m->positions;
+    facts->kept = m->kept;
+    facts->tokens = m->tokens;
+    facts->auc = m->auc;
+    facts->ece = m->ece;
+    facts->coverage = m->coverage;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    status = wane__gate_save(gate, &bytes, &size, error);
+    facts->bytes = size;
+    wane__free(bytes);
+    wane__gate_free(gate);
+    return status;
+}
