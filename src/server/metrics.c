@@ -278,7 +278,19 @@ void wane__metrics_write_memo(const wane_memo_state *m, struct wane__buf *out) {
     whole(out, "wane_memo_evictions_total", counter, "Tokens that it gave up for others.", m->evictions);
 }
 
-void wane__metrics_write_table(const wane_table_state *t, struct wane__buf *out) {
+/* The name that dashboards know: the hits alone, by the model they were made on. */
+static void write_hits(const wane_table_state *t, const char *model, struct wane__buf *out) {
+    head(out, "slmt_hit_total", "counter", "Tokens for which the table was right, by model and grade.");
+    const char *const grades[] = {"strict", "rank"};
+    const uint64_t hits[] = {t->strict, t->rank};
+    for (int i = 0; i < 2; i++) {
+        wane__buf_text(out, "slmt_hit_total{model=");
+        wane__json_string(out, model, strlen(model));
+        wane__buf_format(out, ",grade=\"%s\"} %llu\n", grades[i], (unsigned long long)hits[i]);
+    }
+}
+
+void wane__metrics_write_table(const wane_table_state *t, const char *model, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
     whole(out, "wane_table_on", gauge, "1 while a table is in use.", t->on);
     whole(out, "wane_table_entries", gauge, "Contexts in the table.", t->entries);
@@ -302,6 +314,7 @@ void wane__metrics_write_table(const wane_table_state *t, struct wane__buf *out)
     head(out, "wane_table_records_total", counter, "Records found, by how.");
     for (int i = WANE_TABLE_CONTEXT; i <= WANE_TABLE_MEAN; i++)
         wane__buf_format(out, "wane_table_records_total{source=\"%s\"} %llu\n", wane_table_source(i),
+    write_hits(t, model, out);
                          (unsigned long long)t->source[i]);
     whole(out, "wane_table_taken_total", counter, "Tokens that the meaning argmax took from the table.",
           t->taken);

@@ -170,7 +170,7 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_model_get_table_state(server->model, &table);
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
                         &drafts, &exchange->out);
-    wane__metrics_write_table(&table, &exchange->out);
+    wane__metrics_write_table(&table, wane_model_get_facts(server->model)->name, &exchange->out);
     wane_recorder *recorder = server->model->rows.recorder;
     wane_recorder_state trace;
     if (recorder != NULL) wane_recorder_get_state(recorder, &trace);

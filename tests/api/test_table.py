@@ -48,6 +48,10 @@ def test_start_with_a_table(scripted, table):
     m = server.metrics()
     looked = sum(m[f'wane_table_tokens_total{{grade="{g}"}}'] for g in ("strict", "rank", "miss", "absent"))
     assert looked == 6  # five letters and the end of the turn
+    name = server.get("/v1/models").json()["data"][0]["id"]
+    for grade in ("strict", "rank"):
+        hits = m[f'slmt_hit_total{{model="{name}",grade="{grade}"}}']
+        assert hits == m[f'wane_table_tokens_total{{grade="{grade}"}}']
     server.log_text = open(server.log).read()
     assert "300 entries" in server.log_text
 
