@@ -2,7 +2,7 @@
  * keys.c - reads the key file and recognises keys; owns their hashes, never a key itself.
  *
  * The tenant that a key belongs to is the server's choice alone: no field of a request can name one. Refused: lines
- * that are not three words, names that occur twice, one key under two names, words that are too long.
+ * that are not three words, or four with "admin" as the last, names that occur twice, one key under two names, words that are too long.
  */
 #include "server/keys.h"
 
@@ -27,6 +27,7 @@ struct entry {
     char name[MAX_WORD + 1];
     char tenant[MAX_WORD + 1];
     unsigned char hash[HASH_BYTES];
+    bool admin;
 };
 
 struct wane__keys {
@@ -43,11 +44,11 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Up to 4 words of a line; a fourth is a fault, but must be seen. '#' starts a comment at a word's start. */
-static int split(const char *line, size_t size, struct word words[4]) {
+/* Up to 5 words of a line; a fifth is a fault, but must be seen. '#' starts a comment at a word's start. */
+static int split(const char *line, size_t size, struct word words[5]) {
     int count = 0;
     size_t i = 0;
-    while (i < size && count < 4) {
+    while (i < size && count < 5) {
         while (i < size && is_space(line[i])) i++;
         if (i == size || line[i] == '#') break;
         size_t start = i;
@@ -75,6 +76,10 @@ static bool is_key(struct word word) {
         if (word.text[i] < 0x21 || word.text[i] > 0x7e) return false;
     }
     return true;
+}
+
+static bool is_admin(struct word word) {
+    return word.size == 5 && memcmp(word.text, "admin", 5) == 0;
 }
 
 static void hash_key(const char *key, size_t size, unsigned char hash[HASH_BYTES]) {
@@ -117,14 +122,19 @@ static int check_new(const struct wane__keys *keys, const struct entry *entry, i
 }
 
 static int add_line(struct wane__keys *keys, const char *text, size_t size, int line, wane_error *error) {
-    struct word words[4];
+    struct word words[5];
     int count = split(text, size, words);
     if (count == 0) return WANE_OK;
-    if (count != 3) {
+    if (count < 3 || count > 4) {
         return wane__fail(error, WANE_EFORMAT,
-                          "line %d: a line is \"name tenant key\", three words; this one has %s", line,
-                          count < 3 ? "fewer" : "more");
+                          "line %d: a line is \"name tenant key\", and \"admin\" where the key has that "
+                          "right; this one has %s words",
+                          line, count < 3 ? "fewer" : "more");
     }
+    if (count == 4 && !is_admin(words[3]))
+        return wane__fail(
+            error, WANE_EFORMAT,
+            "line %d: the fourth word is the key's right, and the only one there is is \"admin\"", line);
     if (!is_plain(words[0]) || !is_plain(words[1])) {
         return wane__fail(error, WANE_EFORMAT,
                           "line %d: a name and a tenant have 1 to %u of a-z A-Z 0-9 - _ . @", line, MAX_WORD);
@@ -132,7 +142,7 @@ static int add_line(struct wane__keys *keys, const char *text, size_t size, int 
     if (keys->count == MAX_KEYS) {
         return wane__fail(error, WANE_EFORMAT, "line %d: more than %u keys", line, MAX_KEYS);
     }
-    struct entry entry = {0};
+    struct entry entry = {.admin = count == 4};
     memcpy(entry.name, words[0].text, words[0].size);
     memcpy(entry.tenant, words[1].text, words[1].size);
     int code = read_hash(words[2], line, entry.hash, error);
@@ -225,6 +235,7 @@ bool wane__keys_find(const struct wane__keys *keys, const char *presented, size_
         match = same ? i : match;
     }
     if (match == keys->count || size == 0) return false;
-    *found = (struct wane__key){keys->entries[match].name, keys->entries[match].tenant};
+    const struct entry *entry = &keys->entries[match];
+    *found = (struct wane__key){entry->name, entry->tenant, entry->admin};
     return true;
 }

@@ -1,9 +1,10 @@
 /*
- * keys.h - who may use the server: a file of names, tenants and keys, held as hashes only.
+ * keys.h - who may use the server: a file of names, tenants, keys and rights; keys are held as hashes only.
  *
- *     # name   tenant   key
+ *     # name   tenant   key                     right
  *     ada      physics  a-long-random-string
- *     build    ci       blake2b:64 hex digits       (BLAKE2b-256 of the key)
+ *     build    ci       blake2b:64 hex digits               (BLAKE2b-256 of the key)
+ *     ops      staff    another-long-string     admin       (may exchange what all use: the table)
  */
 #ifndef WANE_SERVER_KEYS_H
 #define WANE_SERVER_KEYS_H
@@ -16,6 +17,7 @@ struct wane__keys;
 struct wane__key { /* strings live as long as the keys */
     const char *name;
     const char *tenant;
+    bool admin; /* may do what concerns everybody: reload the table */
 };
 
 /* Parse a key file's text. Faults name the line: WANE_EFORMAT; a file without a key is one too. */

@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* The statuses that wane answers with; the last stands for any other. */
-static const int codes[WANE__METRIC_CODES] = {200, 400, 401, 404, 405, 408, 413, 429, 499, 500, 503, 504, 0};
+static const int codes[WANE__METRIC_CODES] = {200, 400, 401, 403, 404, 405, 408,
+                                              413, 429, 499, 500, 503, 504, 0};
 
 /* Seconds. Wide enough for a first token after a long prompt on a CPU. */
 static const double long_bounds[WANE__METRIC_BUCKETS] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
