@@ -258,6 +258,7 @@ static void end_event(wane_session *session, wane_event *event) {
 
 int wane_session_next(wane_session *session, wane_event *event, wane_error *error) {
     *event = (wane_event){.token = -1};
+    wane__memo_saver_tick(session->model->memo, UINT64_MAX);
     wane__clear(error);
     if (!session->started)
         return wane__fail(error, WANE_EINVAL, "No reply is under way: call wane_session_start first.");

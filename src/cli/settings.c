@@ -81,6 +81,8 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "keep them here from run to run; not set: they end with the process"),
 
+    [SET_MEMO_SAVE] = NUMBER("Engine", "memo-save", 0, "WANE_MEMO_SAVE", "engine.memo_save", TYPE_INTEGER, 0, 86400, "300",
+        TALKS | FOR_SERVE | FOR_CONFIG, "seconds from one write of the memo's file to the next; 0: only at the end"),
     [SET_TEMPERATURE] = NUMBER("Sampling", "temperature", 0, "WANE_TEMPERATURE", "sampling.temperature", TYPE_REAL, 0, 100, "0.8",
         SAMPLES, "0: always the most likely token"),
     [SET_TOP_K] = NUMBER("Sampling", "top-k", 0, "WANE_TOP_K", "sampling.top_k", TYPE_INTEGER, 0, 10000000, "40",

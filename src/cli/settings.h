@@ -38,6 +38,7 @@ enum setting_id {
     SET_DRAFT_MAX,
     SET_MEMO,
     SET_MEMO_FILE,
+    SET_MEMO_SAVE,
     /* sampling */
     SET_TEMPERATURE,
     SET_TOP_K,

@@ -277,6 +277,8 @@ void wane__metrics_write_memo(const wane_memo_state *m, struct wane__buf *out) {
     whole(out, "wane_memo_misses_total", counter, "Tokens drawn and kept, because it did not know them.",
           m->misses);
     whole(out, "wane_memo_evictions_total", counter, "Tokens that it gave up for others.", m->evictions);
+    whole(out, "wane_memo_saves_total", counter, "Times that its file was written while in use.", m->saves);
+    whole(out, "wane_memo_save_failures_total", counter, "Times that it could not be.", m->save_failures);
 }
 
 /* The name that dashboards know: the hits alone, by the model they were made on. */
@@ -312,10 +314,10 @@ void wane__metrics_write_table(const wane_table_state *t, const char *model, str
     for (int i = 0; i < 4; i++)
         wane__buf_format(out, "wane_table_tokens_total{grade=\"%s\"} %llu\n", grades[i],
                          (unsigned long long)graded[i]);
+    write_hits(t, model, out);
     head(out, "wane_table_records_total", counter, "Records found, by how.");
     for (int i = WANE_TABLE_CONTEXT; i <= WANE_TABLE_MEAN; i++)
         wane__buf_format(out, "wane_table_records_total{source=\"%s\"} %llu\n", wane_table_source(i),
-    write_hits(t, model, out);
                          (unsigned long long)t->source[i]);
     whole(out, "wane_table_taken_total", counter, "Tokens that the meaning argmax took from the table.",
           t->taken);
