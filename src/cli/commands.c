@@ -53,8 +53,10 @@ const struct command cli_commands[] = {
     {"auto-build", FOR_AUTO_BUILD, "wane auto-build [OPTION...] FOLDER --output FILE",
      "keep a table up to date with a folder of traces",
      "Looks into FOLDER once in a while; when --min-new token records have come, builds a table of all of\n"
-     "them, replays the first --requests requests with it, and only if every token is the same signs it\n"
-     "(--key) and puts it in FILE's place. A server with --table FILE takes it in by itself. Log lines go "
+     "them, others, replays the newest --requests requests with it, which it did not see, and only if every "
+     "token\n"
+     "is the same signs it (--key) and puts it in FILE's place. A server with --table FILE takes it in by "
+     "itself. Log lines go "
      "to\n"
      "standard error, with --json an object a round to standard output.",
      NULL, command_auto_build},

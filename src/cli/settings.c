@@ -165,7 +165,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_HOTTEST] = NUMBER("Table", "hottest", 0, NULL, NULL, TYPE_INTEGER, 0, 1000, "10",
         FOR_TABLE, "info: so many of the entries that were seen most"),
     [SET_REQUESTS] = NUMBER("Table", "requests", 0, NULL, NULL, TYPE_INTEGER, 0, 1000000000, "0",
-        BUILDS, "replay: the first so many requests; 0: all; auto-build: 16 where it is not given"),
+        BUILDS, "replay: the first so many requests; 0: all; auto-build: the newest, 16 where it is not given; 0: half"),
     [SET_TENANTS] = WORDS("Table", "tenant", 0, NULL, NULL, TYPE_TEXTS, 0, 64, NULL,
         BUILDS, "NAME", "replay: requests of this tenant, too; a trace does not name them"),
     [SET_ONCE] = SWITCH("Table", "once", 0, NULL, NULL, "off",
