@@ -18,8 +18,8 @@ struct wane_model {
     char *sketch_path;             /* NULL: none */
     char head_reason[500];         /* why it is dense */
     struct wane__log log;
-    atomic_bool taken; /* a session or a scheduler stands on it */
-    char digest[33];
+    atomic_bool taken;              /* a session or a scheduler stands on it */
+    char digest[33], tokenizer[33]; /* of the file's bytes, of all tokens' bytes; "" until somebody asked */
     pthread_mutex_t digest_lock;
 };
 
