@@ -9,6 +9,7 @@
 #include "table/build_sort.h"
 
 #include "core/error.h"
+#include "core/heap.h"
 #include "core/memory.h"
 
 #include <string.h>
@@ -134,22 +135,14 @@ static int run_advance(struct run *run, wane_error *error) {
     return 1;
 }
 
-static bool run_before(const struct wane__sorter *sorter, int a, int b) {
-    const struct run *x = &sorter->run[a], *y = &sorter->run[b];
+static bool run_before(const void *sorter, const void *a, const void *b) {
+    const struct run *run = ((const struct wane__sorter *)sorter)->run;
+    const struct run *x = &run[*(const int *)a], *y = &run[*(const int *)b];
     return compare_bytes(x->bytes, x->size, y->bytes, y->size) < 0;
 }
 
-static void sift_down(struct wane__sorter *sorter, int at) {
-    for (;;) {
-        int least = at;
-        for (int child = 2 * at + 1; child <= 2 * at + 2 && child < sorter->heaped; child++)
-            if (run_before(sorter, sorter->heap[child], sorter->heap[least])) least = child;
-        if (least == at) return;
-        int kept = sorter->heap[at];
-        sorter->heap[at] = sorter->heap[least];
-        sorter->heap[least] = kept;
-        at = least;
-    }
+static void sink(struct wane__sorter *sorter, size_t at) {
+    wane__heap_sink(sorter->heap, (size_t)sorter->heaped, sizeof *sorter->heap, at, run_before, sorter);
 }
 
 static int merge_begin(struct wane__sorter *sorter, wane_error *error) {
@@ -170,7 +163,7 @@ static int merge_begin(struct wane__sorter *sorter, wane_error *error) {
         if (got < 0) return got;
         if (got == 1) sorter->heap[sorter->heaped++] = i;
     }
-    for (int i = sorter->heaped / 2 - 1; i >= 0; i--) sift_down(sorter, i);
+    for (size_t i = (size_t)sorter->heaped / 2; i > 0; i--) sink(sorter, i - 1);
     return WANE_OK;
 }
 
@@ -178,7 +171,7 @@ static int merge_advance(struct wane__sorter *sorter, wane_error *error) {
     int got = run_advance(&sorter->run[sorter->heap[0]], error);
     if (got < 0) return got;
     if (got == 0) sorter->heap[0] = sorter->heap[--sorter->heaped];
-    if (sorter->heaped > 0) sift_down(sorter, 0);
+    if (sorter->heaped > 0) sink(sorter, 0);
     return WANE_OK;
 }
 
