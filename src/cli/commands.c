@@ -11,6 +11,17 @@ const struct command cli_commands[] = {
      "and follows the prompt. Ctrl-C stops a reply; at the prompt, Ctrl-C or Ctrl-D leaves.\n"
      "In a conversation: /help, /reset, /system TEXT, /save FILE, /quit.",
      NULL, command_run},
+    {"session", FOR_SESSION,
+     "wane session save [OPTION...] FILE [PROMPT...]\n       wane session load [OPTION...] FILE [PROMPT...]\n"
+     "       wane session info [--json] FILE",
+     "keep a conversation in a file, and go on later",
+     "save: answer a prompt, or what --conversation holds, and keep everything, the engine's cache "
+     "included,\n"
+     "in FILE; with --prefill without a reply. load: go on from FILE, which stays as it is; on a terminal,\n"
+     "without a prompt, as a conversation. info: what a file holds. \"wane run --session FILE\" does both: "
+     "it\n"
+     "loads what is there and saves at the end. docs/session.md has the promise and the form.",
+     "save load info", command_session},
     {"serve", FOR_SERVE, "wane serve [OPTION...]", "answer over HTTP",
      "Loads the model, then answers the OpenAI and Anthropic message APIs; docs/api.md describes them.\n"
      "SIGTERM or Ctrl-C: what is running may finish within --grace; a second one ends it at once.",
@@ -96,7 +107,7 @@ const struct command cli_commands[] = {
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
-     "run serve model tokenize head table key record trace bench config version help", command_help},
+     "run session serve model tokenize head table key record trace bench config version help", command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
 

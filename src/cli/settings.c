@@ -7,16 +7,17 @@
  */
 #include "settings.h"
 
+#define TALKS  (FOR_RUN | FOR_SESSION)
 #define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
 #define LOADS \
-    (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_CONFIG)
-#define TABLED  (FOR_RUN | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
-#define DECODES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
-#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
-#define SAMPLES (FOR_RUN | FOR_SERVE | FOR_RECORD | FOR_CONFIG)
+    (TALKS | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_CONFIG)
+#define TABLED  (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
+#define DECODES (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_MODEL | FOR_CONFIG)
+#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
+#define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
-#define CHATS   (FOR_RUN | FOR_CONFIG)
-#define ANSWERS (FOR_RUN | FOR_RECORD | FOR_CONFIG)
+#define CHATS   (TALKS | FOR_CONFIG)
+#define ANSWERS (TALKS | FOR_RECORD | FOR_CONFIG)
 #define TRACES  (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
 static const char kv_types[] = "f16 f32 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl";
@@ -77,12 +78,12 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 47, "47",
         HEADED, "tokens in one draft"),
     [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
-        FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
+        TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "keep them here from run to run; not set: they end with the process"),
-
     [SET_MEMO_SAVE] = NUMBER("Engine", "memo-save", 0, "WANE_MEMO_SAVE", "engine.memo_save", TYPE_INTEGER, 0, 86400, "300",
         TALKS | FOR_SERVE | FOR_CONFIG, "seconds from one write of the memo's file to the next; 0: only at the end"),
+
     [SET_TEMPERATURE] = NUMBER("Sampling", "temperature", 0, "WANE_TEMPERATURE", "sampling.temperature", TYPE_REAL, 0, 100, "0.8",
         SAMPLES, "0: always the most likely token"),
     [SET_TOP_K] = NUMBER("Sampling", "top-k", 0, "WANE_TOP_K", "sampling.top_k", TYPE_INTEGER, 0, 10000000, "40",
@@ -107,13 +108,19 @@ const struct setting settings_table[SETTING_COUNT] = {
         ANSWERS, "TEXT", "end the reply before this text; \\n, \\t and \\\\ are read"),
 
     [SET_PROMPT] = WORDS("Chat", "prompt", 'p', NULL, NULL, TYPE_TEXT, 0, 16777216, NULL,
-        FOR_RUN, "TEXT", "answer this once and leave"),
+        TALKS, "TEXT", "answer this once and leave"),
     [SET_SYSTEM] = WORDS("Chat", "system", 0, "WANE_SYSTEM", "chat.system", TYPE_TEXT, 0, 1048576, NULL,
         ANSWERS | FOR_TOKENIZE, "TEXT", "the system message"),
     [SET_HISTORY] = SWITCH("Chat", "history", 0, "WANE_HISTORY", "chat.history", "on",
         CHATS, "remember the lines that you type"),
     [SET_STATS] = SWITCH("Chat", "stats", 0, "WANE_STATS", "chat.stats", "off",
         CHATS, "print tokens and their speed after each reply"),
+    [SET_SESSION] = WORDS("Chat", "session", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_RUN, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end"),
+    [SET_CONVERSATION] = WORDS("Chat", "conversation", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_SESSION, "FILE", "save: begin with these messages: JSON, as /save writes it"),
+    [SET_PREFILL] = SWITCH("Chat", "prefill", 0, NULL, NULL, "off",
+        FOR_SESSION, "save: take the conversation in, without a reply"),
 
     [SET_HOST] = WORDS("Server", "host", 0, "WANE_HTTP_HOST", "serve.host", TYPE_WORD, 1, 255, "127.0.0.1",
         SERVES, "ADDRESS", "address to listen on; beyond loopback it needs --key-file or --open"),
@@ -263,13 +270,13 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),
     [SET_JSON_STREAM] = SWITCH("Output", "json-stream", 0, NULL, NULL, "off",
-        FOR_RUN, "print one JSON object for each token, then one for the end"),
+        TALKS, "print one JSON object for each token, then one for the end"),
     [SET_TABLE] = SWITCH("Output", "table", 0, NULL, NULL, "off",
         FOR_HELP, "every setting as a Markdown table"),
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
         FOR_HELP, "what can follow a command, for completion"),
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
-        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD, "what the engine has to say, on standard error"),
+        TALKS | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
         LOADS, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",

@@ -56,6 +56,9 @@ enum setting_id {
     SET_SYSTEM,
     SET_HISTORY,
     SET_STATS,
+    SET_SESSION,
+    SET_CONVERSATION,
+    SET_PREFILL,
     /* server */
     SET_HOST,
     SET_PORT,
@@ -159,7 +162,8 @@ enum {
     FOR_RECORD = 2048,
     FOR_TRACE = 4096,
     FOR_AUTO_BUILD = 8192,
-    FOR_ALL = 16383
+    FOR_SESSION = 16384,
+    FOR_ALL = 32767
 };
 
 enum setting_type {
