@@ -192,6 +192,49 @@ static void test_same_bytes(void **state) {
     }
 }
 
+struct line {
+    uint8_t bytes[24];
+};
+
+static int by_bytes(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(struct line));
+}
+
+/* In one block, in many runs; with prefixes of all kinds, with a few, with one: each record once, in order. */
+static void test_sort_of_many(void **state) {
+    (void)state;
+    enum { MANY = 30000 };
+    struct line *all = calloc(MANY, sizeof *all);
+    for (int kind = 0; kind < 4; kind++) {
+        for (int runs = 0; runs < 2; runs++) {
+            struct wane__sorter *sorter;
+            const uint8_t *bytes;
+            size_t size;
+            wane_error error = {0};
+            assert_int_equal(wane__sorter_new(NULL, runs == 0 ? 4 << 20 : 1 << 20, &sorter, &error), WANE_OK);
+            for (int i = 0; i < MANY; i++) {
+                uint64_t bits = wane__mix64((uint64_t)i);
+                uint64_t prefix = kind == 0 ? bits : kind == 1 ? bits % 7 << 60 : kind == 2 ? 0 : bits >> 20;
+                wane__put_big(all[i].bytes, prefix, 8);
+                wane__put_big(all[i].bytes + 8, wane__mix64(bits) % 1000, 8); /* some are the same */
+                assert_int_equal(wane__sorter_add(sorter, all[i].bytes, sizeof all[i].bytes, &error),
+                                 WANE_OK);
+            }
+            qsort(all, MANY, sizeof *all, by_bytes);
+            assert_int_equal(wane__sorter_finish(sorter, &error), WANE_OK);
+            assert_true((wane__sorter_spilled(sorter) > 0) == (runs == 1));
+            for (int i = 0; i < MANY; i++) {
+                assert_int_equal(wane__sorter_next(sorter, &bytes, &size, &error), 1);
+                assert_int_equal(size, sizeof all[i].bytes);
+                assert_memory_equal(bytes, all[i].bytes, size);
+            }
+            assert_int_equal(wane__sorter_next(sorter, &bytes, &size, &error), 0);
+            wane__sorter_free(sorter);
+        }
+    }
+    free(all);
+}
+
 /* -------------------------------------------------------------------- bounds */
 
 static void test_samples_of_a_kind(void **state) {
@@ -552,6 +595,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_all_pairs),
         cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_sort_of_many),
         cmocka_unit_test(test_samples_of_a_kind),
         cmocka_unit_test(test_samples_with_equal_hashes),
         cmocka_unit_test(test_caps),
