@@ -7,8 +7,7 @@
  * four sequences in a scheduler. Every reply is drafted as often as anything is proposed (WANE_DRAFT_ALWAYS), so that wrong
  * drafts are verified as well as right ones.
  *
- * Each sampler meets each kind of prompt where there are drafts (steady); where there may be none, and in long contexts, each
- * sampler meets some, and every prompt is somebody's.
+ * Each sampler meets some prompts, and every prompt is somebody's: short, long, alone and beside others. More tokens prove nothing more.
  */
 #include "engine_replies.h"
 
@@ -18,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROMPTS = 4, TOKENS = 48, TOGETHER = 32, ROWS = 4, LONG = 5 };
+enum { PROMPTS = 4, TOKENS = 32, TOGETHER = 24, ROWS = 4, LONG = 4 };
 
 static const char *const prompts[PROMPTS] = {
     "Write this list again:\n- apples, 3\n- pears, 4\n- plums, 5\n- figs, 6\n- apples, 7\n- pears, 8\n",
@@ -129,16 +128,17 @@ static void test_sessions(wane_model *model, const char *what, int times, int ea
             alone(model, WANE_DRAFT_OFF, sampler, prompt, times, off);
             alone(model, WANE_DRAFT_ALWAYS, sampler, prompt, times, on);
             compare(what, sampler, prompt, off, on, TOKENS);
-            if (i > 0) continue; /* it differs from always in when, not in what */
+            if (i > 0 || times > 1) continue; /* it differs from always in when, not in what */
             alone(model, WANE_DRAFT_AUTO, sampler, prompt, times, on);
             compare(what, sampler, prompt, off, on, TOKENS);
         }
     }
 }
 
+/* The first and the last sampler: greedy, and the one that asks most of a row. */
 static void test_scheduler(wane_model *model) {
     static int32_t off[ROWS][TOGETHER], on[ROWS][TOGETHER];
-    for (int sampler = 0; sampler < SAMPLERS; sampler++) {
+    for (int sampler = 0; sampler < SAMPLERS; sampler += SAMPLERS - 1) {
         together(model, WANE_DRAFT_OFF, sampler, off);
         together(model, WANE_DRAFT_ALWAYS, sampler, on);
         for (int row = 0; row < ROWS; row++) compare("four rows", sampler, row, off[row], on[row], TOGETHER);
@@ -163,7 +163,7 @@ int main(void) {
     wane_model *model = NULL;
     /* As it comes: where the engine's floats are equal, there are drafts; where not, none, and the tokens are the same. */
     if (load_model(&options, &model)) {
-        test_sessions(model, "default", 1, 2);
+        test_sessions(model, "default", 1, 1);
         test_sessions(model, "default, long", LONG, 1);
         test_scheduler(model);
         report(model, "default", false);
@@ -173,8 +173,8 @@ int main(void) {
     options.kv_type_k = "q8_0";
     options.repack = 0;
     if (load_model(&options, &model)) {
-        test_sessions(model, "steady", 1, PROMPTS);
-        test_sessions(model, "steady, long", LONG, 2);
+        test_sessions(model, "steady", 1, 2);
+        test_sessions(model, "steady, long", LONG, 1);
         report(model, "steady", true);
         CHECK(state_of(model).differing == 0, "blocks differ from single tokens");
         test_scheduler(model);
