@@ -46,6 +46,11 @@ _wane() {
                 _wane_offer "$current" files < /dev/null
                 return
             fi ;;
+        session:save:* | session:load:* | session:info:*)
+            if [ "$COMP_CWORD" -eq 3 ] && [[ $current != -* ]]; then
+                _wane_offer "$current" files < /dev/null
+                return
+            fi ;;
         model:get:* | model:path:* | model:info:*)
             if [ "$COMP_CWORD" -eq 3 ]; then
                 _wane_offer "$current" "$([ "${COMP_WORDS[2]}" = info ] && echo files)" < <(_wane_models)

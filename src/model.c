@@ -55,6 +55,8 @@ static wane_model *new_model(wane_log_fn log, void *log_user) {
 /* What changes the floats of a body and how it is called, in words: a memo's file is only for the same. */
 static void note_settings(wane_model *model, const wane_model_options *o) {
     const wane_model_facts *facts = &model->engine->facts;
+    snprintf(model->kv_type_k, sizeof model->kv_type_k, "%s", o->kv_type_k != NULL ? o->kv_type_k : "");
+    snprintf(model->kv_type_v, sizeof model->kv_type_v, "%s", o->kv_type_v != NULL ? o->kv_type_v : "");
     snprintf(model->settings, sizeof model->settings,
              "batch %d, layers on a GPU %d, keys %s, values %s, flash attention %d, repack %d, context %d, "
              "sequences %d, threads %d, head %s",

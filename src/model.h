@@ -16,12 +16,13 @@ struct wane_model {
     struct wane__drafts drafts;
     struct wane__model_memo *memo; /* NULL: none */
     struct wane__model_gate gate;
-    char settings[300];    /* of the engine, those that change floats; "" for a scripted one */
-    char *sketch_path;     /* NULL: none */
-    char head_reason[500]; /* why it is dense */
+    char kv_type_k[17], kv_type_v[17]; /* of the engine's cache; "" for a scripted one */
+    char settings[300];                /* of the engine, those that change floats; "" for a scripted one */
+    char *sketch_path;                 /* NULL: none */
+    char head_reason[500];             /* why it is dense */
     struct wane__log log;
-    atomic_bool taken; /* a session or a scheduler stands on it */
-    char digest[33];
+    atomic_bool taken;              /* a session or a scheduler stands on it */
+    char digest[33], tokenizer[33]; /* of the file's bytes, of all tokens' bytes; "" until somebody asked */
     pthread_mutex_t digest_lock;
 };
 

@@ -6,6 +6,7 @@
  */
 #include "model_memo.h"
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -138,6 +139,7 @@ void wane__recall_keep(struct wane__reply *reply) {
 
 void wane__model_memo_free(struct wane__model_memo *memo) {
     if (memo == NULL) return;
+    wane__memo_saver_end(memo);
     wane__memo_free(memo->memo);
     wane__free(memo->path);
     wane__free(memo->origin);
@@ -173,6 +175,8 @@ static int new_memo(wane_model *model, uint64_t bytes, const char *path, struct 
                     wane_error *error) {
     struct wane__model_memo *made = wane__alloc_zero(1, sizeof *made);
     if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a memo.");
+    made->vocab_size = model->engine->facts.vocab_size;
+    made->saver.log = &model->log;
     int status = wane__memo_new(bytes, &made->memo, error);
     if (status == WANE_OK && path != NULL) status = open_file(model, made, path, error);
     if (status != WANE_OK) {
@@ -180,6 +184,7 @@ static int new_memo(wane_model *model, uint64_t bytes, const char *path, struct 
         return status;
     }
     settle(made);
+    made->saver.kept = wane__memo_changes(made->memo); /* what came from the file is there */
     *memo = made;
     return WANE_OK;
 }
@@ -208,9 +213,25 @@ int wane_model_save_memo(wane_model *model, wane_error *error) {
     int status = take(model, error);
     if (status != WANE_OK) return status;
     struct wane__model_memo *memo = model->memo;
-    if (memo != NULL && memo->path != NULL)
-        status =
-            wane__memo_save(memo->memo, memo->path, memo->origin, model->engine->facts.vocab_size, error);
+    if (memo != NULL && memo->path != NULL) {
+        wane__memo_saver_end(memo); /* an older picture must not come after this one */
+        status = wane__memo_save(memo->memo, memo->path, memo->origin, memo->vocab_size, error);
+        if (status == WANE_OK) memo->saver.kept = wane__memo_changes(memo->memo);
+    }
+    atomic_store(&model->taken, false);
+    return status;
+}
+
+int wane_model_set_memo_save(wane_model *model, unsigned seconds, wane_error *error) {
+    int status = take(model, error);
+    if (status != WANE_OK) return status;
+    if (seconds > WANE_MEMO_SAVE_MOST)
+        status = wane__fail(error, WANE_EINVAL, "The memo cannot be saved every %u s: 0 to %d are allowed.",
+                            seconds, WANE_MEMO_SAVE_MOST);
+    else if (model->memo != NULL) {
+        model->memo->saver.seconds = seconds;
+        model->memo->saver.due = wane__now() + seconds;
+    }
     atomic_store(&model->taken, false);
     return status;
 }
@@ -228,4 +249,6 @@ void wane_model_get_memo_state(wane_model *model, wane_memo_state *state) {
     state->hits = read_count(&memo->hits);
     state->misses = read_count(&memo->misses);
     state->evictions = read_count(&memo->evictions);
+    state->saves = read_count(&memo->saver.saves);
+    state->save_failures = read_count(&memo->saver.failures);
 }

@@ -12,15 +12,36 @@
 
 #include "table/memo.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct wane__reply;
+struct wane__log;
+
+/*
+ * The file while the memo is in use: the decoding thread takes a picture in pieces, a thread of the saver's hashes, writes and
+ * syncs it. Belongs to the decoding thread, but for the atomics and, while `running`, the picture.
+ */
+struct wane__memo_saver {
+    unsigned seconds; /* from one picture to the next; 0: none */
+    double due;       /* when the next one may begin           */
+    bool taking;      /* a picture is under way                */
+    bool running;     /* the thread was started and not joined */
+    pthread_t thread;
+    struct wane__buf picture;
+    uint64_t pictured, kept; /* changes of the memo: in the picture, on the disk */
+    struct wane__log *log;
+    atomic_bool written, failed;
+    atomic_ullong saves, failures;
+};
 
 struct wane__model_memo {
     struct wane__memo *memo;
     char *path;   /* NULL: none */
     char *origin; /* whose floats; for the file */
+    int vocab_size;
     atomic_ullong entries, bytes, hits, misses, evictions;
+    struct wane__memo_saver saver;
 };
 
 /* One reply's. */
@@ -40,6 +61,17 @@ void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo
 int32_t wane__recall_next(struct wane__reply *reply, bool take);
 /* step.choice.token was drawn. Allocates nothing. */
 void wane__recall_keep(struct wane__reply *reply);
+
+/*
+ * memo_saver.c. Do what is due, at most `entries` entries' work; outside of steps, on the decoding thread. `memo` may be NULL. `due` says
+ * when to come again, by wane__now: INFINITY when nothing is to be written, 0 for at once.
+ */
+void wane__memo_saver_tick(struct wane__model_memo *memo, uint64_t entries);
+double wane__memo_saver_due(const struct wane__model_memo *memo);
+/* Give up a picture under way; wait for one that is being written. */
+void wane__memo_saver_end(struct wane__model_memo *memo);
+/* Entries in one turn of decoding: about a tenth of a millisecond. */
+#define WANE__MEMO_SAVER_TURN 2048
 
 void wane__model_memo_free(struct wane__model_memo *memo);
 

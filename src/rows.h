@@ -49,7 +49,7 @@ struct wane__rows {
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
     struct wane__model_correct correct;
-    struct wane__model_gate *gate;   /* model_gate.h; of the model, never NULL on one */
+    struct wane__model_gate *gate; /* model_gate.h; of the model, never NULL on one */
 
     /* The last decode. */
     enum wane__origin origin;

@@ -16,7 +16,9 @@
 #include "core/tokens.h"
 #include "layer.h"
 #include "model.h"
+#include "session_parts.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -34,6 +36,8 @@ struct wane_session {
     struct wane__ahead ahead;
     int reused;
     double started_at, first_at;
+    double tau;     /* the gate's threshold, 0 until it is set */
+    uint64_t flags; /* WANE_SFCL_… */
 };
 
 int wane_session_new(wane_model *model, wane_session **session, wane_error *error) {
@@ -254,6 +258,7 @@ static void end_event(wane_session *session, wane_event *event) {
     clear_interrupt(session); /* one that came too late to stop this reply must not stop the next */
     session->ended = true;
     session->started = false;
+    wane__memo_saver_tick(session->model->memo, UINT64_MAX);
 }
 
 int wane_session_next(wane_session *session, wane_event *event, wane_error *error) {
@@ -285,5 +290,54 @@ int wane_session_next(wane_session *session, wane_event *event, wane_error *erro
     if (!repeated && session->rows == 0 && session->timed && !session->model->rows.unusual)
         wane__draft_pace_note(&session->model->drafts.pace, session->call_rows, session->spent);
     if (event->kind == 0) end_event(session, event);
+    return WANE_OK;
+}
+
+/* ------------------------------------------------------------- in a file and back */
+
+double wane_session_tau(const wane_session *session) {
+    return session->tau;
+}
+
+uint64_t wane_session_flags(const wane_session *session) {
+    return session->flags;
+}
+
+int wane_session_set_tau(wane_session *session, double tau, wane_error *error) {
+    if (!isfinite(tau) || tau < 0)
+        return wane__fail(error, WANE_EINVAL, "A session's threshold is %g; it must be a number from 0 on.",
+                          tau);
+    session->tau = tau;
+    return WANE_OK;
+}
+
+int wane_session_set_flags(wane_session *session, uint64_t flags, wane_error *error) {
+    if ((flags & ~(uint64_t)WANE_SFCL_ALL) != 0)
+        return wane__fail(error, WANE_EINVAL, "A session's flags are %llx; only the bits of %x are defined.",
+                          (unsigned long long)flags, (unsigned)WANE_SFCL_ALL);
+    session->flags = flags;
+    return WANE_OK;
+}
+
+void wane__session_rest(wane_session *session, struct wane__session_parts *parts) {
+    drop_rows(session);
+    session->started = false;
+    session->ended = true;
+    const wane_tokens *context = &session->reply.context, *held = &session->in_engine;
+    bool all = session->reply.engine != NULL && context->count >= held->count &&
+               common_prefix(held, context->id, held->count) == held->count;
+    *parts = (struct wane__session_parts){session->model, all ? context : held, (int)held->count};
+}
+
+int wane__session_holds(wane_session *session, const int32_t *tokens, int count, wane_error *error) {
+    size_t more = count > 0 ? (size_t)count : 0;
+    wane__ahead_end(&session->ahead, session->reply.engine != NULL ? &session->reply : NULL);
+    wane__reply_free(&session->reply);
+    session->reply = (struct wane__reply){0};
+    session->in_engine.count = 0;
+    if (!wane__tokens_reserve(&session->in_engine, more))
+        return wane__fail(error, WANE_ENOMEM, "No memory for a context of %zu tokens.", more);
+    if (more > 0) memcpy(session->in_engine.id, tokens, more * sizeof *tokens);
+    session->in_engine.count = more;
     return WANE_OK;
 }

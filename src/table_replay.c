@@ -15,8 +15,11 @@
 #include "model.h"
 #include "model_table.h"
 #include "origin.h"
+#include "table/requests.h"
 #include "table/trace_read.h"
 
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct replay {
@@ -174,6 +177,8 @@ static int next(struct replay *r, const struct wane__trace_request **request, wa
         int status = wane__trace_read_next(r->reader, &record, error);
         if (status != WANE_OK || record.type == WANE__TRACE_DONE) return status;
         if (record.type != WANE__TRACE_REQUEST) continue;
+        if (r->options->only != NULL && !wane__requests_has(r->options->only, record.request->request))
+            continue;
         bool redacted = is_redacted(record.request);
         bool known = tenant_of(r->options, record.request->tenant) != NULL;
         r->report->redacted += first && redacted;
@@ -288,5 +293,86 @@ int wane_table_replay(wane_model *model, const wane_table_replay_options *option
     wane__free(r.end);
     wane_tokens_free(&r.said);
     wane_tokens_free(&r.reply);
+    return status;
+}
+
+/* -------------------------------------------------------------------- the newest */
+
+struct dated {
+    int64_t time_ms;
+    uint64_t serial;
+    char name[65];
+};
+
+static int newest_first(const void *a, const void *b) {
+    const struct dated *x = a, *y = b;
+    if (x->time_ms != y->time_ms) return x->time_ms > y->time_ms ? -1 : 1;
+    return x->serial > y->serial ? -1 : 1;
+}
+
+/* Up to twice as many as are wanted; then only the newest stay. */
+struct pile {
+    struct dated *item;
+    size_t count, room;
+    uint64_t most, seen;
+};
+
+static bool pile_add(struct pile *pile, const struct wane__trace_request *request) {
+    if (pile->count == pile->room && pile->count >= 2 * pile->most) {
+        qsort(pile->item, pile->count, sizeof *pile->item, newest_first);
+        pile->count = (size_t)pile->most;
+    }
+    if (pile->count == pile->room) {
+        size_t room = 2 * pile->room + 64;
+        struct dated *more = wane__resize(pile->item, room, sizeof *more);
+        if (more == NULL) return false;
+        pile->item = more;
+        pile->room = room;
+    }
+    struct dated *at = &pile->item[pile->count++];
+    *at = (struct dated){.time_ms = request->time_ms, .serial = pile->seen++};
+    memcpy(at->name, request->request, sizeof at->name);
+    return true;
+}
+
+static int take_newest(struct pile *pile, wane_table_requests *requests, wane_error *error) {
+    size_t count = (size_t)(pile->most < pile->seen / 2 ? pile->most : pile->seen / 2);
+    if (count == 0)
+        return wane__fail(
+            error, WANE_EINVAL,
+            "There are not two requests in the traces that could be run: one to build from, one to "
+            "hold out.");
+    qsort(pile->item, pile->count, sizeof *pile->item, newest_first);
+    requests->name = wane__alloc_zero(count, sizeof *requests->name);
+    if (requests->name == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for %zu names.", count);
+    for (size_t i = 0; i < count; i++) memcpy(requests->name[i], pile->item[i].name, sizeof *requests->name);
+    requests->count = count;
+    wane__requests_sort(requests);
+    return WANE_OK;
+}
+
+int wane_table_newest(wane_model *model, const wane_table_replay_options *options, uint64_t most,
+                      wane_table_requests *requests, wane_error *error) {
+    wane__clear(error);
+    *requests = (wane_table_requests){0};
+    wane_table_replay_report ignored = {0};
+    struct wane__trace_origin origin;
+    struct replay r = {.model = model, .options = options, .report = &ignored};
+    struct pile pile = {.most = most < SIZE_MAX / 4 ? most : SIZE_MAX / 4};
+    int status = wane__model_origin(model, &origin, error);
+    struct wane__trace_read_options reading = {.expected = &origin};
+    if (status == WANE_OK)
+        status = wane__trace_read_open(options->logs, (size_t)options->log_count, &reading, &r.reader, error);
+    while (status == WANE_OK) {
+        const struct wane__trace_request *request;
+        status = next(&r, &request, error);
+        if (status != WANE_OK || request == NULL) break;
+        if (!pile_add(&pile, request)) status = wane__fail(error, WANE_ENOMEM, "No memory for another name.");
+        if (status == WANE_OK && pile.seen % 256 == 0 && !goes_on(&r))
+            status = wane__fail(error, WANE_ECANCELLED, "Stopped.");
+    }
+    if (status == WANE_OK) status = take_newest(&pile, requests, error);
+    wane__trace_read_close(r.reader);
+    wane__free(pile.item);
     return status;
 }

@@ -4,8 +4,9 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/tokens.h"
-#include "model_memo.h"
+#include "record.h"
 
+#include <stdio.h>
 #include <string.h>
 
 bool wane__vote_possible(const wane_generation *generation) {
@@ -69,7 +70,7 @@ int wane__vote_new(const wane_generation *generation, struct wane__vote **made, 
     if (vote == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a request.");
     vote->quality = *generation->quality;
     vote->quality.final_value = NULL; /* the caller's; compiled here */
-    vote->verdict.chosen = -1;
+    vote->result.chosen = -1;
     int code = copy_wish(vote, generation, error);
     if (code == WANE_OK && generation->quality->final_value != NULL)
         code = wane__value_pattern_new(generation->quality->final_value, &vote->pattern, error);
@@ -91,6 +92,16 @@ void wane__vote_free(struct wane__vote *vote) {
         wane__buf_free(&vote->answer[i].stop);
     }
     wane__free(vote);
+}
+
+void wane__vote_begin(struct wane__vote *vote, struct wane__reply *first) {
+    snprintf(vote->name, sizeof vote->name, "%s", wane__tap_name(first->tap));
+    if (vote->quality.mode == WANE_MODE_LEGACY) wane__tap_vote(first->tap, vote->name, 0);
+}
+
+void wane__vote_record(const struct wane__vote *vote, struct wane_recorder *recorder) {
+    if (vote->name[0] == '\0' || vote->quality.mode != WANE_MODE_LEGACY || vote->result.by_default) return;
+    wane__record_vote(recorder, vote->name, vote->result.chosen);
 }
 
 /* ------------------------------------------------------------------- waking */
@@ -121,10 +132,14 @@ int wane__vote_fork(struct wane__vote *vote, int answer, const struct wane__repl
     wane_generation wish = vote->wish;
     wish.sampling.seed = wane__vote_seed(wane__sampler_seed(first->sampler), answer);
     wish.sampling.seeded = true;
+    char name[65 + 12];
+    snprintf(name, sizeof name, "%.62s-%d", vote->name, answer + 1);
+    if (vote->name[0] != '\0') wish.id = name;
     int code =
         wane__reply_init(reply, first->rows, first->context.id, (size_t)first->prompt_count, &wish, error);
     if (code != WANE_OK) return code;
     reply->gate.on = false; /* it is what doubt led to */
+    if (vote->quality.mode == WANE_MODE_LEGACY) wane__tap_vote(reply->tap, vote->name, answer);
     for (int i = 0; i < vote->forked_at && code == WANE_OK; i++) {
         wane_event event;
         code = wane__layer_repeat(reply, first->context.id[first->prompt_count + i], &event, error);
@@ -158,7 +173,7 @@ void wane__vote_end(struct wane__vote *vote, int answer, const wane_event *end) 
 
 int wane__vote_decide(struct wane__vote *vote) {
     struct wane__answer answers[WANE__ANSWERS];
-    if (vote->verdict.chosen >= 0) return vote->verdict.chosen;
+    if (vote->result.chosen >= 0) return vote->result.chosen;
     size_t shared = (size_t)vote->forked_at;
     for (int i = 0; i < WANE__ANSWERS; i++) {
         const wane_tokens *tokens = &vote->answer[i].tokens;
@@ -171,12 +186,12 @@ int wane__vote_decide(struct wane__vote *vote) {
             .size = vote->answer[i].text.size,
         };
     }
-    vote->verdict = wane__answers_decide(answers, vote->pattern);
-    return vote->verdict.chosen;
+    vote->result = wane__answers_decide(answers, vote->pattern);
+    return vote->result.chosen;
 }
 
 void wane__vote_note(const struct wane__vote *vote, int told, wane_event *end) {
-    int chosen = vote->verdict.chosen >= 0 ? vote->verdict.chosen : told;
+    int chosen = vote->result.chosen >= 0 ? vote->result.chosen : told;
     const struct wane__buf *text = &vote->answer[chosen].text;
     bool same =
         chosen == told || (text->size == vote->answer[told].text.size &&
@@ -186,7 +201,7 @@ void wane__vote_note(const struct wane__vote *vote, int told, wane_event *end) {
     end->chosen = chosen;
     end->forked_at = vote->forked_at;
     end->spare_tokens = vote->decoded > end->reply_tokens ? vote->decoded - end->reply_tokens : 0;
-    end->by_value = vote->verdict.by_value;
+    end->by_value = vote->result.by_value;
     end->chosen_text = same ? NULL : text->size > 0 ? text->data : "";
     end->chosen_size = same ? 0 : text->size;
 }

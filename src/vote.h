@@ -24,6 +24,7 @@ struct wane__vote {
     bool awake;    /* the other answers were made */
     int forked_at; /* reply tokens that all answers share */
     int decoded;   /* tokens, for all of them */
+    char name[65]; /* of the request in traces; "": it is not recorded */
     struct {
         enum wane__answer_state state;
         wane_tokens tokens;      /* of the reply */
@@ -32,7 +33,7 @@ struct wane__vote {
         wane_event end;          /* its END, without pointers */
         struct wane__buf stop;
     } answer[WANE__ANSWERS];
-    struct wane__verdict verdict;
+    struct wane__vote_result result;
 };
 
 /* Does this request have a vote at all? */
@@ -43,6 +44,12 @@ int wane__vote_check(const wane_quality *quality, wane_error *error);
 int wane__vote_new(const wane_generation *generation, struct wane__vote **vote, wane_error *error);
 void wane__vote_free(struct wane__vote *vote);
 
+/*
+ * `first` writes the first answer. In LEGACY, where all answers are written from their first token on, a recorder notes them as
+ * those of one vote, and at its end how it went: what gates are trained from.
+ */
+void wane__vote_begin(struct wane__vote *vote, struct wane__reply *first);
+void wane__vote_record(const struct wane__vote *vote, struct wane_recorder *recorder);
 /* Should the other answers be made now? `first` has just taken a token. Fills forked_at when it says so. */
 bool wane__vote_wakes(struct wane__vote *vote, const struct wane__reply *first);
 /* The seed of another answer, known from the first one's. */

@@ -141,6 +141,13 @@ WANE_API void wane_model_get_table_state(wane_model *model, wane_table_state *st
 
 /* ---------------------------------------------------------------- building */
 
+/* Requests by the names that traces give them; sorted, each once. Made by wane_table_newest. */
+typedef struct wane_table_requests {
+    char (*name)[65];
+    size_t count;
+} wane_table_requests;
+WANE_API void wane_table_requests_free(wane_table_requests *requests);
+
 /*
  * How a table is made of traces. docs/table.md defines every term. The same records and settings give the same bytes,
  * whatever their order, the bound on memory, and the number of partial builds.
@@ -167,6 +174,8 @@ typedef struct wane_table_build_options {
     bool phrases;        /* learn how well continuations are followed                                */
     int64_t built_at;    /* goes into the file, seconds since 1970; default 0: the same bytes always */
     size_t memory;       /* bytes that building may take, at least 128 MiB; default 512 MiB          */
+    const wane_table_requests
+        *held_out;             /* their records are left out; NULL: none                            */
     const char *temporary;     /* folder for what memory does not hold; NULL: TMPDIR or /tmp               */
     wane_progress_fn progress; /* NULL: none */
     void *progress_user;
@@ -205,6 +214,7 @@ typedef struct wane_table_report {
                                                   before them; no finite candidates                  */
     uint64_t kinds[WANE_TABLE_KINDS];        /* single, multi, code, summary: read                 */
     uint64_t used[WANE_TABLE_KINDS];         /* … and used                                         */
+    uint64_t held_out;                       /* … because their request was to be left out         */
     uint64_t cut_files;                      /* traces that end in the middle of a line            */
     uint64_t contexts, once;                 /* different keys; of them, seen once                 */
     uint64_t places;                         /* different whole contexts                           */
@@ -250,9 +260,10 @@ typedef struct wane_table_replay_options {
     const wane_table_use *use;  /* the table                                                     */
     const char *const *tenants; /* names beside ""                                               */
     int tenant_count;
-    bool alone;                /* each request begins with an empty cache: no prefix is reused  */
-    uint64_t requests;         /* so many at most, the first ones; 0 (default): all             */
-    wane_progress_fn progress; /* NULL: none */
+    bool alone;                      /* each request begins with an empty cache: no prefix is reused  */
+    uint64_t requests;               /* so many at most, the first ones; 0 (default): all             */
+    const wane_table_requests *only; /* of the traces' requests these alone; NULL: all            */
+    wane_progress_fn progress;       /* NULL: none */
     void *progress_user;
 } wane_table_replay_options;
 
@@ -281,6 +292,14 @@ typedef struct wane_table_replay_report {
  */
 WANE_API int wane_table_replay(wane_model *model, const wane_table_replay_options *options,
                                wane_table_replay_report *report, wane_error *error);
+
+/*
+ * The newest `most` requests that such a replay could run, but never more than half of those that there are: what a build leaves out
+ * (`held_out`) and a replay is made with (`only`), so that a table is judged by what it was not built from. Of `options` the traces
+ * and tenants are used. Newest: by the time of their coming, then by their order in the traces. WANE_EINVAL when there are not two.
+ */
+WANE_API int wane_table_newest(wane_model *model, const wane_table_replay_options *options, uint64_t most,
+                               wane_table_requests *requests, wane_error *error);
 
 /* ---- the end of building --------------------------------------------------------------------------------------- */
 

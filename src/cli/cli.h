@@ -39,6 +39,7 @@ extern const int cli_command_count;
 const struct command *command_find(const char *name);
 
 int command_run(struct settings *settings);
+int command_session(struct settings *settings);
 int command_serve(struct settings *settings);
 int command_model(struct settings *settings);
 int command_tokenize(struct settings *settings);

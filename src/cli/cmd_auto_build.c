@@ -1,10 +1,10 @@
 /*
  * cmd_auto_build.c - `wane auto-build`: watches a folder of traces, and keeps a table that was built from it and replayed.
  *
- *     traces ─► enough that is new? ─► build beside the table ─► replay a sample ─► sign ─► put in its place
+ *     traces ─► enough that is new? ─► hold out the newest ─► build beside the table ─► replay those ─► sign ─► put in its place
  *                     └─ no: wait           └─ fails: the table that is there stays ─┘
  *
- * A table takes the other's place only when the sample's tokens are the same with it. Its signature goes first: whoever reads
+ * A table takes the other's place only when the tokens of requests that it was not built from are the same with it. Its signature goes first: whoever reads
  * in between finds an old table with another signature, refuses that, and looks again when the table is there.
  */
 #include "table_build.h"
@@ -24,6 +24,7 @@ struct rounds {
     char *fresh, *fresh_signature, *signature; /* names */
     wane_model *model;
     uint64_t built; /* token records in the traces, when a build was last tried */
+    wane_table_requests held_out;
 };
 
 enum outcome { WAITING, IN_PLACE, LEFT_OUT, GAVE_UP };
@@ -55,6 +56,26 @@ static int count_records(const struct rounds *r, uint64_t *tokens, wane_error *e
     return status;
 }
 
+static void replay_options(const struct rounds *r, wane_table_replay_options *options) {
+    wane_table_replay_options_init(options);
+    options->logs = &r->folder;
+    options->log_count = 1;
+    options->tenants = (const char *const *)r->settings->value[SET_TENANTS].list;
+    options->tenant_count = (int)r->settings->value[SET_TENANTS].list_count;
+    options->alone = !setting_on(r->settings, SET_PREFIX_REUSE);
+    options->progress = goes_on;
+}
+
+/* The newest requests: the nearest there is to those that will come. */
+static int hold_out(struct rounds *r, wane_error *error) {
+    wane_table_replay_options options;
+    const struct setting_value *asked = &r->settings->value[SET_REQUESTS];
+    uint64_t most = asked->source == FROM_DEFAULT ? SAMPLE : (uint64_t)asked->integer;
+    replay_options(r, &options);
+    wane_table_requests_free(&r->held_out);
+    return wane_table_newest(r->model, &options, most > 0 ? most : UINT64_MAX, &r->held_out, error);
+}
+
 static int build(const struct rounds *r, wane_table_report *report, wane_error *error) {
     wane_table_build_options options;
     table_options_from(r->settings, &options);
@@ -62,6 +83,7 @@ static int build(const struct rounds *r, wane_table_report *report, wane_error *
     options.log_count = 1;
     options.output = r->fresh;
     options.partial = false;
+    options.held_out = &r->held_out;
     int status = wane_table_build_options_of(&options, r->model, error);
     return status == WANE_OK ? wane_table_build(&options, report, error) : status;
 }
@@ -69,19 +91,12 @@ static int build(const struct rounds *r, wane_table_report *report, wane_error *
 static int replay(const struct rounds *r, wane_table_replay_report *report, wane_error *error) {
     wane_table_replay_options options;
     wane_table_use use;
-    const struct setting_value *asked = &r->settings->value[SET_REQUESTS];
     wane_table_use_init(&use);
     use.path = r->fresh;
     use.poll_ms = 0;
-    wane_table_replay_options_init(&options);
-    options.logs = &r->folder;
-    options.log_count = 1;
+    replay_options(r, &options);
     options.use = &use;
-    options.tenants = (const char *const *)r->settings->value[SET_TENANTS].list;
-    options.tenant_count = (int)r->settings->value[SET_TENANTS].list_count;
-    options.requests = asked->source == FROM_DEFAULT ? SAMPLE : (uint64_t)asked->integer;
-    options.alone = !setting_on(r->settings, SET_PREFIX_REUSE);
-    options.progress = goes_on;
+    options.only = &r->held_out;
     return wane_table_replay(r->model, &options, report, error);
 }
 
@@ -107,14 +122,17 @@ static enum outcome failed(const char *what, int status, const wane_error *error
     return GAVE_UP;
 }
 
-static enum outcome build_and_replay(const struct rounds *r, wane_table_report *report,
+static enum outcome build_and_replay(struct rounds *r, wane_table_report *report,
                                      wane_table_replay_report *shown) {
     wane_error error = {0};
-    int status = build(r, report, &error);
+    int status = hold_out(r, &error);
+    if (status != WANE_OK) return failed("choosing requests for the replay", status, &error);
+    status = build(r, report, &error);
     if (status != WANE_OK) return failed("building", status, &error);
     tell(text_format("built %" PRIu32 " entries, %" PRIu32 " positions, %" PRIu32
-                     " continuations, %.2f MB; replaying",
-                     report->entries, report->positions, report->continuations, (double)report->bytes / 1e6));
+                     " continuations, %.2f MB, without the newest %zu requests; replaying those",
+                     report->entries, report->positions, report->continuations, (double)report->bytes / 1e6,
+                     r->held_out.count));
     status = replay(r, shown, &error);
     if (status != WANE_OK) return failed("replaying", status, &error);
     if (shown->divergent > 0) {
@@ -155,11 +173,11 @@ static enum outcome round_of(struct rounds *r) {
     }
     progress_clear();
     if (setting_on(r->settings, SET_JSON) && (outcome != WAITING || setting_on(r->settings, SET_ONCE)))
-        out_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "outcome", outcome_names[outcome],
-                           "records", (json_int_t)tokens, "new", (json_int_t)fresh, "entries",
-                           (json_int_t)report->entries, "requests", (json_int_t)shown.requests, "divergent",
-                           (json_int_t)shown.divergent, "agreement", shown.agreement, "ms_saved",
-                           shown.ms_without - shown.ms_with),
+        out_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "outcome", outcome_names[outcome],
+                           "records", (json_int_t)tokens, "new", (json_int_t)fresh, "held_out",
+                           (json_int_t)report->held_out, "entries", (json_int_t)report->entries, "requests",
+                           (json_int_t)shown.requests, "divergent", (json_int_t)shown.divergent, "agreement",
+                           shown.agreement, "ms_saved", shown.ms_without - shown.ms_with),
                  true);
     free(report);
     return outcome;
@@ -195,6 +213,7 @@ int command_auto_build(struct settings *settings) {
         model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true, .drafts = true}, &r.model);
     if (code == EXIT_FINE) code = watch(&r);
     wane_model_free(r.model);
+    wane_table_requests_free(&r.held_out);
     free(r.fresh);
     free(r.fresh_signature);
     free(r.signature);

@@ -255,10 +255,9 @@ static void converse(struct chat *chat, const char *first) {
     }
 }
 
-int chat(struct settings *settings, const char *first) {
-    struct chat chat = {0};
-    int code = talk_open(settings, &chat.talk);
-    if (code != EXIT_FINE) return code;
+int chat(struct talk *talk, const char *first) {
+    struct chat chat = {.talk = *talk};
+    int code = EXIT_FINE;
     const wane_model_facts *facts = wane_model_get_facts(chat.talk.model);
     load_history(&chat);
     if (open_editor(&chat)) {
@@ -270,6 +269,6 @@ int chat(struct settings *settings, const char *first) {
         code = cli_fail(EXIT_FAILED, "this terminal cannot be used for a conversation; use -p");
     }
     save_history(&chat);
-    talk_close(&chat.talk);
+    *talk = chat.talk;
     return code;
 }

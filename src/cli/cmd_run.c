@@ -16,14 +16,14 @@ static bool stdin_has_text(void) {
     return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
 }
 
-/* -p or the words, then standard input. NULL after a complaint with *code set. */
-static char *whole_prompt(const struct settings *settings, size_t *size, int *code) {
+char *talk_prompt(const struct settings *settings, const char *command, size_t *size, int *code) {
     const char *given = setting_text(settings, SET_PROMPT);
     char *text = given != NULL ? text_copy(given) : join_operands(settings, size);
     *size = strlen(text);
     *code = EXIT_FAILED;
     if (given != NULL && settings->operand_count > 0) {
-        *code = cli_usage("run", "the prompt is given twice: by -p and as \"%.60s\"", settings->operands[0]);
+        *code =
+            cli_usage(command, "the prompt is given twice: by -p and as \"%.60s\"", settings->operands[0]);
         free(text);
         return NULL;
     }
@@ -46,7 +46,7 @@ static char *whole_prompt(const struct settings *settings, size_t *size, int *co
     size_t good = text_utf8_prefix(text, *size);
     if (*size > 0 && good == *size) return text;
     if (*size == 0)
-        *code = cli_usage("run", "the prompt is empty; give it with -p, as words or on standard input");
+        *code = cli_usage(command, "the prompt is empty; give it with -p, as words or on standard input");
     else
         *code = cli_fail(EXIT_FAILED, "the prompt is not UTF-8: see byte %zu", good);
     free(text);
@@ -104,7 +104,7 @@ static json_t *result_json(const struct talk *talk, const struct reply *reply, b
     return all;
 }
 
-static int answer_once(struct talk *talk) {
+int talk_once(struct talk *talk) {
     bool json = setting_on(talk->settings, SET_JSON), stream = setting_on(talk->settings, SET_JSON_STREAM);
     char last = '\n';
     struct reply reply;
@@ -123,8 +123,16 @@ static int answer_once(struct talk *talk) {
     if (result == WANE_OK && reply.finish == WANE_FINISH_CONTEXT)
         cli_say("the context is full; --context makes it larger");
     if (result == WANE_OK && setting_on(talk->settings, SET_STATS)) reply_say_stats(&reply);
+    if (reply.size > 0) talk_add(talk, "assistant", reply.text, reply.size);
     reply_free(&reply);
     return code;
+}
+
+/* On a terminal, without a prompt: a conversation; else one reply. */
+static int talk_on(struct talk *talk, const char *prompt, size_t size, bool on_terminal) {
+    if (on_terminal) return chat(talk, prompt);
+    talk_add(talk, "user", prompt, size);
+    return talk_once(talk);
 }
 
 int command_run(struct settings *settings) {
@@ -133,21 +141,23 @@ int command_run(struct settings *settings) {
         return cli_usage("run", "--json and --json-stream are two forms of output; choose one");
     interrupt_catch();
     size_t size = 0;
-    if (setting_text(settings, SET_PROMPT) == NULL && !json && isatty(STDIN_FILENO) &&
-        isatty(STDOUT_FILENO)) {
-        char *first = settings->operand_count > 0 ? join_operands(settings, &size) : NULL;
-        int code = chat(settings, first);
-        free(first);
-        return code;
-    }
+    bool on_terminal =
+        setting_text(settings, SET_PROMPT) == NULL && !json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    const char *session = setting_text(settings, SET_SESSION);
+    char *prompt = NULL;
     int code = EXIT_FAILED;
-    char *prompt = whole_prompt(settings, &size, &code);
-    if (prompt == NULL) return code;
+    if (!on_terminal)
+        prompt = talk_prompt(settings, "run", &size, &code);
+    else if (settings->operand_count > 0)
+        prompt = join_operands(settings, &size);
+    if (prompt == NULL && !on_terminal) return code;
     struct talk talk;
-    code = talk_open(settings, &talk);
+    code = talk_open(settings, session, false, &talk);
     if (code == EXIT_FINE) {
-        talk_add(&talk, "user", prompt, size);
-        code = answer_once(&talk);
+        code = talk_on(&talk, prompt, size, on_terminal);
+        bool kept = session != NULL && (code == EXIT_FINE || code == EXIT_INTERRUPTED);
+        int saved = kept ? talk_keep(&talk, session) : EXIT_FINE;
+        if (code == EXIT_FINE) code = saved;
         talk_close(&talk);
     }
     free(prompt);

@@ -11,6 +11,17 @@ const struct command cli_commands[] = {
      "and follows the prompt. Ctrl-C stops a reply; at the prompt, Ctrl-C or Ctrl-D leaves.\n"
      "In a conversation: /help, /reset, /system TEXT, /save FILE, /quit.",
      NULL, command_run},
+    {"session", FOR_SESSION,
+     "wane session save [OPTION...] FILE [PROMPT...]\n       wane session load [OPTION...] FILE [PROMPT...]\n"
+     "       wane session info [--json] FILE",
+     "keep a conversation in a file, and go on later",
+     "save: answer a prompt, or what --conversation holds, and keep everything, the engine's cache "
+     "included,\n"
+     "in FILE; with --prefill without a reply. load: go on from FILE, which stays as it is; on a terminal,\n"
+     "without a prompt, as a conversation. info: what a file holds. \"wane run --session FILE\" does both: "
+     "it\n"
+     "loads what is there and saves at the end. docs/session.md has the promise and the form.",
+     "save load info", command_session},
     {"serve", FOR_SERVE, "wane serve [OPTION...]", "answer over HTTP",
      "Loads the model, then answers the OpenAI and Anthropic message APIs; docs/api.md describes them.\n"
      "SIGTERM or Ctrl-C: what is running may finish within --grace; a second one ends it at once.",
@@ -53,8 +64,10 @@ const struct command cli_commands[] = {
     {"auto-build", FOR_AUTO_BUILD, "wane auto-build [OPTION...] FOLDER --output FILE",
      "keep a table up to date with a folder of traces",
      "Looks into FOLDER once in a while; when --min-new token records have come, builds a table of all of\n"
-     "them, replays the first --requests requests with it, and only if every token is the same signs it\n"
-     "(--key) and puts it in FILE's place. A server with --table FILE takes it in by itself. Log lines go "
+     "them, others, replays the newest --requests requests with it, which it did not see, and only if every "
+     "token\n"
+     "is the same signs it (--key) and puts it in FILE's place. A server with --table FILE takes it in by "
+     "itself. Log lines go "
      "to\n"
      "standard error, with --json an object a round to standard output.",
      NULL, command_auto_build},
@@ -111,7 +124,7 @@ const struct command cli_commands[] = {
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
-     "run serve model tokenize head table key record trace gate train bench config version help",
+     "run session serve model tokenize head table key record trace gate train bench config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

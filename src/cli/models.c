@@ -289,6 +289,8 @@ int memo_attach(const struct settings *settings, wane_model *model) {
     const char *file = setting_text(settings, SET_MEMO_FILE);
     wane_error error = {0};
     int result = wane_model_set_memo(model, (uint64_t)settings->value[SET_MEMO].integer, file, &error);
+    if (result == WANE_OK)
+        result = wane_model_set_memo_save(model, (unsigned)setting_int(settings, SET_MEMO_SAVE), &error);
     return result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 

@@ -7,20 +7,21 @@
  */
 #include "settings.h"
 
+#define TALKS  (FOR_RUN | FOR_SESSION)
 #define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
-#define LOADS                                                                                      \
-    (FOR_RUN | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | \
-     FOR_GATE | FOR_TRAIN | FOR_CONFIG)
-#define TABLED (FOR_RUN | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
+#define LOADS                                                                                               \
+    (TALKS | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | \
+     FOR_TRAIN | FOR_CONFIG)
+#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
 #define DECODES \
-    (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_CONFIG)
-#define HEADED  (FOR_RUN | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
-#define SAMPLES (FOR_RUN | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG)
+    (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_CONFIG)
+#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
+#define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
-#define CHATS   (FOR_RUN | FOR_CONFIG)
-#define ANSWERS (FOR_RUN | FOR_RECORD | FOR_GATE | FOR_CONFIG)
+#define CHATS   (TALKS | FOR_CONFIG)
+#define ANSWERS (TALKS | FOR_RECORD | FOR_GATE | FOR_CONFIG)
 /* Settings of the quality of answers, also in [domain.NAME]; and those that belong to the model. */
-#define JUDGES (FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG)
+#define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG)
 #define ROBED  JUDGES
 #define TRACES (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
@@ -82,9 +83,11 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 47, "47",
         HEADED, "tokens in one draft"),
     [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
-        FOR_RUN | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
+        TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "keep them here from run to run; not set: they end with the process"),
+    [SET_MEMO_SAVE] = NUMBER("Engine", "memo-save", 0, "WANE_MEMO_SAVE", "engine.memo_save", TYPE_INTEGER, 0, 86400, "300",
+        TALKS | FOR_SERVE | FOR_CONFIG, "seconds from one write of the memo's file to the next; 0: only at the end"),
 
     [SET_TEMPERATURE] = NUMBER("Sampling", "temperature", 0, "WANE_TEMPERATURE", "sampling.temperature", TYPE_REAL, 0, 100, "0.8",
         SAMPLES, "0: always the most likely token"),
@@ -110,13 +113,19 @@ const struct setting settings_table[SETTING_COUNT] = {
         ANSWERS, "TEXT", "end the reply before this text; \\n, \\t and \\\\ are read"),
 
     [SET_PROMPT] = WORDS("Chat", "prompt", 'p', NULL, NULL, TYPE_TEXT, 0, 16777216, NULL,
-        FOR_RUN, "TEXT", "answer this once and leave"),
+        TALKS, "TEXT", "answer this once and leave"),
     [SET_SYSTEM] = WORDS("Chat", "system", 0, "WANE_SYSTEM", "chat.system", TYPE_TEXT, 0, 1048576, NULL,
         ANSWERS | FOR_TOKENIZE, "TEXT", "the system message"),
     [SET_HISTORY] = SWITCH("Chat", "history", 0, "WANE_HISTORY", "chat.history", "on",
         CHATS, "remember the lines that you type"),
     [SET_STATS] = SWITCH("Chat", "stats", 0, "WANE_STATS", "chat.stats", "off",
         CHATS, "print tokens and their speed after each reply"),
+    [SET_SESSION] = WORDS("Chat", "session", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_RUN, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end"),
+    [SET_CONVERSATION] = WORDS("Chat", "conversation", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_SESSION, "FILE", "save: begin with these messages: JSON, as /save writes it"),
+    [SET_PREFILL] = SWITCH("Chat", "prefill", 0, NULL, NULL, "off",
+        FOR_SESSION, "save: take the conversation in, without a reply"),
 
     [SET_HOST] = WORDS("Server", "host", 0, "WANE_HTTP_HOST", "serve.host", TYPE_WORD, 1, 255, "127.0.0.1",
         SERVES, "ADDRESS", "address to listen on; beyond loopback it needs --key-file or --open"),
@@ -217,7 +226,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_HOTTEST] = NUMBER("Table", "hottest", 0, NULL, NULL, TYPE_INTEGER, 0, 1000, "10",
         FOR_TABLE, "info: so many of the entries that were seen most"),
     [SET_REQUESTS] = NUMBER("Table", "requests", 0, NULL, NULL, TYPE_INTEGER, 0, 1000000000, "0",
-        BUILDS, "replay: the first so many requests; 0: all; auto-build: 16 where it is not given"),
+        BUILDS, "replay: the first so many requests; 0: all; auto-build: the newest, 16 where it is not given; 0: half"),
     [SET_TENANTS] = WORDS("Table", "tenant", 0, NULL, NULL, TYPE_TEXTS, 0, 64, NULL,
         BUILDS, "NAME", "replay: requests of this tenant, too; a trace does not name them"),
     [SET_ONCE] = SWITCH("Table", "once", 0, NULL, NULL, "off",
@@ -322,13 +331,13 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),
     [SET_JSON_STREAM] = SWITCH("Output", "json-stream", 0, NULL, NULL, "off",
-        FOR_RUN, "print one JSON object for each token, then one for the end"),
+        TALKS, "print one JSON object for each token, then one for the end"),
     [SET_TABLE] = SWITCH("Output", "table", 0, NULL, NULL, "off",
         FOR_HELP, "every setting as a Markdown table"),
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
         FOR_HELP, "what can follow a command, for completion"),
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
-        FOR_RUN | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_GATE, "what the engine has to say, on standard error"),
+        TALKS | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_GATE, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
         LOADS, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",

@@ -38,6 +38,7 @@ enum setting_id {
     SET_DRAFT_MAX,
     SET_MEMO,
     SET_MEMO_FILE,
+    SET_MEMO_SAVE,
     /* sampling */
     SET_TEMPERATURE,
     SET_TOP_K,
@@ -55,6 +56,9 @@ enum setting_id {
     SET_SYSTEM,
     SET_HISTORY,
     SET_STATS,
+    SET_SESSION,
+    SET_CONVERSATION,
+    SET_PREFILL,
     /* server */
     SET_HOST,
     SET_PORT,
@@ -189,7 +193,8 @@ enum {
     FOR_AUTO_BUILD = 8192,
     FOR_GATE = 16384,
     FOR_TRAIN = 32768,
-    FOR_ALL = 65535
+    FOR_SESSION = 65536,
+    FOR_ALL = 131071
 };
 
 enum setting_type {

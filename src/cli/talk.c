@@ -10,26 +10,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-int talk_open(const struct settings *settings, struct talk *talk) {
-    *talk = (struct talk){.settings = settings};
+/* What the file held becomes the talk's messages. */
+static int load_session(struct talk *talk, const char *path, bool must) {
+    wane_session_file file;
+    wane_error error = {0};
+    int result = wane_session_load(talk->session, path, &file, &error);
+    if (result == WANE_ENOENT && !must) return EXIT_FINE;                      /* it will be written */
+    if (result == WANE_ENOENT) return cli_fail(EXIT_FAILED, "%s", error.text); /* no model is missing */
+    if (result != WANE_OK) return cli_fail_wane(&error);
+    for (size_t i = 0; i < file.message_count; i++)
+        talk_add(talk, file.messages[i].role, file.messages[i].content, file.messages[i].content_size);
+    if (!file.same_settings)
+        cli_say("the session was saved with other settings, so that replies may be others than they would "
+                "have been: %s",
+                file.settings);
+    wane_session_file_free(&file);
+    return EXIT_FINE;
+}
+
+static int open_model(struct talk *talk) {
+    const struct settings *settings = talk->settings;
+    wane_error error = {0};
     int code = model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true, .drafts = true},
                           &talk->model);
-    if (code != EXIT_FINE) return code;
-    wane_error error = {0};
-    code = table_attach(settings, talk->model);
+    if (code == EXIT_FINE) code = table_attach(settings, talk->model);
     if (code == EXIT_FINE) code = memo_attach(settings, talk->model);
+    if (code == EXIT_FINE && wane_session_new(talk->model, &talk->session, &error) != WANE_OK)
+        code = cli_fail_wane(&error);
+    return code;
+}
+
+int talk_open(const struct settings *settings, const char *session, bool must, struct talk *talk) {
+    *talk = (struct talk){.settings = settings};
+    int code = open_model(talk);
+    if (code == EXIT_FINE && session != NULL) code = load_session(talk, session, must);
     if (code != EXIT_FINE) {
+        wane_session_free(talk->session);
         wane_model_free(talk->model);
+        talk->session = NULL;
         talk->model = NULL;
         return code;
     }
-    if (wane_session_new(talk->model, &talk->session, &error) != WANE_OK) {
-        wane_model_free(talk->model);
-        talk->model = NULL;
-        return cli_fail_wane(&error);
-    }
-    talk_set_system(talk, setting_text(settings, SET_SYSTEM));
+    const char *system = setting_text(settings, SET_SYSTEM);
+    if (system != NULL) talk_set_system(talk, system);
     return EXIT_FINE;
+}
+
+int talk_keep(struct talk *talk, const char *session) {
+    wane_error error = {0};
+    int result = wane_session_save(talk->session, session, talk->messages, talk->count, &error);
+    return result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 
 void talk_close(struct talk *talk) {
@@ -133,6 +163,21 @@ static int read_events(struct talk *talk, FILE *text, talk_sink sink, void *user
         go_on = sink(user, &event) && go_on;
         if (event.kind == WANE_EVENT_END) return WANE_OK;
     }
+}
+
+int talk_prefill(struct talk *talk, wane_error *error) {
+    wane_tokens prompt = {0};
+    wane_generation generation;
+    wane_quality quality;
+    generation_from(talk->settings, &quality, &generation);
+    generation.no_memo = true; /* what the memo knows would not be taken in */
+    int result = wane_chat_tokenize(talk->model, talk->messages, talk->count, &prompt, error);
+    interrupt_target(talk->session);
+    if (result == WANE_OK)
+        result = wane_session_start(talk->session, prompt.id, prompt.count, &generation, error);
+    interrupt_target(NULL);
+    wane_tokens_free(&prompt);
+    return result;
 }
 
 int talk_answer(struct talk *talk, talk_sink sink, void *user, struct reply *reply, wane_error *error) {

@@ -26,9 +26,14 @@ struct reply {
 /* Called for each event; false stops the reply. */
 typedef bool (*talk_sink)(void *user, const wane_event *event);
 
-/* Returns an exit code after a complaint. The talk is empty but for the system message of the settings. */
-int talk_open(const struct settings *settings, struct talk *talk);
+/*
+ * Returns an exit code after a complaint. The talk is that of the session's file `session`, or empty where it is NULL or, unless it
+ * `must` be there, is not; and has the system message of the settings.
+ */
+int talk_open(const struct settings *settings, const char *session, bool must, struct talk *talk);
 void talk_close(struct talk *talk);
+/* Keep it in a session's file. Returns EXIT_FINE or an exit code after a complaint. */
+int talk_keep(struct talk *talk, const char *session);
 void talk_add(struct talk *talk, const char *role, const char *content, size_t size);
 void talk_drop_last(struct talk *talk);
 /* Back to the system message. */
@@ -44,12 +49,20 @@ json_t *talk_as_json(const struct talk *talk);
  */
 int talk_answer(struct talk *talk, talk_sink sink, void *user, struct reply *reply, wane_error *error);
 void reply_free(struct reply *reply);
+/* Take the messages in, without a reply. */
+int talk_prefill(struct talk *talk, wane_error *error);
+/*
+ * cmd_run.c. The prompt of -p or the words, and of standard input; NULL after a complaint with *code set. And one reply, printed as
+ * the settings say, which joins the messages; an exit code.
+ */
+char *talk_prompt(const struct settings *settings, const char *command, size_t *size, int *code);
+int talk_once(struct talk *talk);
 
 const char *finish_name(wane_finish finish);
 /* Tokens a second, the first one not counted: its time is the prompt's. 0 when there is nothing to measure. */
 double reply_speed(const struct reply *reply);
 void reply_say_stats(const struct reply *reply);
 
-int chat(struct settings *settings, const char *first); /* cmd_chat.c; NULL: nothing said yet */
+int chat(struct talk *talk, const char *first); /* cmd_chat.c; NULL: nothing said yet */
 
 #endif

@@ -4,6 +4,8 @@
 #ifndef WANE_CORE_BYTES_H
 #define WANE_CORE_BYTES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,6 +41,19 @@ static inline float wane__get_float(const uint8_t *from) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+/* A size padded to 8 bytes, so that what comes behind is aligned. */
+static inline size_t wane__padded(size_t size) {
+    return (size + 7u) & ~(size_t)7u;
+}
+
+/* Are these the 32 hexadecimal digits, small letters, of a digest of 128 bits? */
+static inline bool wane__is_digest(const void *text) {
+    const unsigned char *at = text;
+    for (int i = 0; i < 32; i++)
+        if (!((at[i] >= '0' && at[i] <= '9') || (at[i] >= 'a' && at[i] <= 'f'))) return false;
+    return true;
 }
 
 #endif

@@ -39,33 +39,65 @@ static void sync_folder(const char *path) {
     close(fd);
 }
 
-int wane__file_replace(const char *path, const char *what, const struct wane__file_part *parts, int count,
-                       unsigned mode, wane_error *error) {
+static int fail_to_write(const struct wane__file_fresh *fresh, int why, wane_error *error) {
+    return wane__fail(error, WANE_EIO, "Cannot write %s %s: %s.", fresh->what, fresh->path, strerror(why));
+}
+
+int wane__file_begin(const char *path, const char *what, struct wane__file_fresh *fresh, wane_error *error) {
     size_t room = strlen(path) + 16;
-    char *fresh = wane__alloc(room);
-    if (fresh == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a file name.");
-    snprintf(fresh, room, "%s.XXXXXX", path);
-    int fd = mkstemp(fresh), status = WANE_OK;
-    bool good = fd >= 0;
-    for (int i = 0; i < count && good; i++) good = write_all(fd, parts[i].bytes, parts[i].size);
-    good = good && fchmod(fd, (mode_t)mode) == 0 && fsync(fd) == 0;
-    int why = errno;
-    if (fd >= 0 && close(fd) != 0 && good) {
+    *fresh = (struct wane__file_fresh){.fd = -1, .name = wane__alloc(room), .path = path, .what = what};
+    if (fresh->name == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a file name.");
+    snprintf(fresh->name, room, "%s.XXXXXX", path);
+    fresh->fd = mkstemp(fresh->name);
+    if (fresh->fd >= 0) return WANE_OK;
+    int status = fail_to_write(fresh, errno, error);
+    wane__free(fresh->name);
+    fresh->name = NULL;
+    return status;
+}
+
+void wane__file_abandon(struct wane__file_fresh *fresh) {
+    if (fresh->fd >= 0) close(fresh->fd);
+    if (fresh->name != NULL) unlink(fresh->name);
+    wane__free(fresh->name);
+    *fresh = (struct wane__file_fresh){.fd = -1};
+}
+
+int wane__file_commit(struct wane__file_fresh *fresh, unsigned mode, wane_error *error) {
+    bool good = fchmod(fresh->fd, (mode_t)mode) == 0 && fsync(fresh->fd) == 0;
+    int why = errno, fd = fresh->fd;
+    fresh->fd = -1;
+    if (close(fd) != 0 && good) {
         good = false;
         why = errno;
     }
-    if (good && rename(fresh, path) != 0) {
+    if (good && rename(fresh->name, fresh->path) != 0) {
         good = false;
         why = errno;
     }
     if (!good) {
-        status = wane__fail(error, WANE_EIO, "Cannot write %s %s: %s.", what, path, strerror(why));
-        if (fd >= 0) unlink(fresh);
-    } else {
-        sync_folder(path);
+        int status = fail_to_write(fresh, why, error);
+        wane__file_abandon(fresh);
+        return status;
     }
-    wane__free(fresh);
-    return status;
+    sync_folder(fresh->path);
+    wane__free(fresh->name);
+    *fresh = (struct wane__file_fresh){.fd = -1};
+    return WANE_OK;
+}
+
+int wane__file_replace(const char *path, const char *what, const struct wane__file_part *parts, int count,
+                       unsigned mode, wane_error *error) {
+    struct wane__file_fresh fresh;
+    int status = wane__file_begin(path, what, &fresh, error);
+    if (status != WANE_OK) return status;
+    for (int i = 0; i < count; i++) {
+        if (write_all(fresh.fd, parts[i].bytes, parts[i].size)) continue;
+        status = fail_to_write(&fresh, errno, error);
+        wane__file_abandon(&fresh);
+        return status;
+    }
+    return wane__file_commit(&fresh, mode, error);
 }
 
 static int read_open(int fd, const char *path, const char *what, size_t most, char **bytes, size_t *size,

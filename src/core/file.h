@@ -17,6 +17,19 @@ int wane__file_replace(const char *path, const char *what, const struct wane__fi
                        unsigned mode, wane_error *error);
 
 /*
+ * The same in three steps, for what is written piece by piece to `fd`. `path` and `what` must stay. After begin has succeeded, call commit
+ * or abandon, once; commit abandons by itself when it fails.
+ */
+struct wane__file_fresh {
+    int fd;
+    char *name; /* the temporary one */
+    const char *path, *what;
+};
+int wane__file_begin(const char *path, const char *what, struct wane__file_fresh *fresh, wane_error *error);
+int wane__file_commit(struct wane__file_fresh *fresh, unsigned mode, wane_error *error);
+void wane__file_abandon(struct wane__file_fresh *fresh);
+
+/*
  * Read a small file whole, with a zero behind it that is not counted; wane__free it. WANE_ENOENT when it is not there,
  * WANE_EFORMAT when it is no plain file or larger than `most` bytes.
  */

@@ -194,15 +194,15 @@ static int closest(const struct wane__answer answers[WANE__ANSWERS]) {
     return best;
 }
 
-struct wane__verdict wane__answers_decide(const struct wane__answer answers[WANE__ANSWERS],
-                                          struct wane__value_pattern *pattern) {
+struct wane__vote_result wane__answers_decide(const struct wane__answer answers[WANE__ANSWERS],
+                                              struct wane__value_pattern *pattern) {
     int whole = 0, open = 0, first = -1;
     for (int i = 0; i < WANE__ANSWERS; i++) {
         if (answers[i].state == WANE__ANSWER_WHOLE) whole++;
         if (answers[i].state == WANE__ANSWER_WHOLE && first < 0) first = i;
         if (answers[i].state == WANE__ANSWER_OPEN) open++;
     }
-    struct wane__verdict verdict = {.chosen = -1};
+    struct wane__vote_result verdict = {.chosen = -1};
     if (whole >= 2) verdict.chosen = agreed(answers, pattern, &verdict.by_value);
     if (verdict.chosen >= 0 || open > 0) return verdict;
     if (whole == WANE__ANSWERS) {

@@ -50,12 +50,12 @@ bool wane__value_of(struct wane__value_pattern *pattern, const char *text, size_
                     size_t capacity);
 
 /* What the vote says, with all that is known; `pattern` may be NULL. */
-struct wane__verdict {
+struct wane__vote_result {
     int chosen;      /* -1: not decided yet */
     bool by_value;   /* two had the same value */
     bool by_default; /* fewer than two other answers came to their end: the first stands, or what there is */
 };
-struct wane__verdict wane__answers_decide(const struct wane__answer answers[WANE__ANSWERS],
-                                          struct wane__value_pattern *pattern);
+struct wane__vote_result wane__answers_decide(const struct wane__answer answers[WANE__ANSWERS],
+                                              struct wane__value_pattern *pattern);
 
 #endif

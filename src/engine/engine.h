@@ -103,6 +103,15 @@ struct wane__engine_ops {
     /* Make `to` (cleared first) the first `keep` tokens of `from`; returns how many it has: keep or 0. */
     int (*copy)(struct wane__engine *engine, int from, int to, int keep);
 
+    /*
+     * All that decoding left of a sequence, appended to `out`; and a sequence (cleared first) made from such bytes, `length`
+     * tokens long. The next decode gives the same bits as it would have given then. WANE_EFORMAT: they are no such state; then
+     * the sequence is empty. NULL where an engine cannot.
+     */
+    int (*state_save)(struct wane__engine *engine, int seq, struct wane__buf *out, wane_error *error);
+    int (*state_load)(struct wane__engine *engine, int seq, const void *bytes, size_t size, int length,
+                      wane_error *error);
+
     /* Make a running decode end soon with WANE_ECANCELLED, and those after it until set back. */
     void (*interrupt)(struct wane__engine *engine, bool on);
 

@@ -148,6 +148,9 @@ int wane__llama_attended(struct wane__engine *engine);
 void wane__llama_set_hook(struct wane__engine *engine, wane__hidden_fn hook, void *user);
 int wane__llama_truncate(struct wane__engine *engine, int seq, int keep);
 int wane__llama_copy(struct wane__engine *engine, int from, int to, int keep);
+int wane__llama_state_save(struct wane__engine *engine, int seq, struct wane__buf *out, wane_error *error);
+int wane__llama_state_load(struct wane__engine *engine, int seq, const void *bytes, size_t size, int length,
+                           wane_error *error);
 void wane__llama_interrupt(struct wane__engine *engine, bool on);
 /* Give decode a standing thread pool; poll 0 … 100 is how long its threads spin, below 0: none. */
 int wane__llama_attach_pool(struct wane__llama *engine, int poll, wane_error *error);

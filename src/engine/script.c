@@ -6,6 +6,7 @@
  * libllama would abort on, or silently accept, so that a wrong caller is found here. It is part of the tests'
  * library only. Everything is allocated at load: a decode allocates nothing.
  */
+#include "core/bytes.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -527,6 +528,38 @@ static int script_copy(struct wane__engine *base, int from, int to, int keep) {
     return kept;
 }
 
+/* What it answers depends on the tokens alone: they are its state. */
+static int script_state_save(struct wane__engine *base, int seq, struct wane__buf *out, wane_error *error) {
+    struct script_engine *engine = self(base);
+    if (!has_sequence(engine, seq) || engine->sequences[seq].dirty) {
+        count_violation(engine);
+        return wane__fail(error, WANE_EINVAL, "script: there is no sequence %d", seq);
+    }
+    for (int i = 0; i < engine->sequences[seq].length; i++) {
+        unsigned char bytes[4];
+        wane__put(bytes, (uint32_t)engine->sequences[seq].token[i], 4);
+        wane__buf_append(out, bytes, 4);
+    }
+    return out->failed ? wane__fail(error, WANE_ENOMEM, "script: no memory for a state") : WANE_OK;
+}
+
+static int script_state_load(struct wane__engine *base, int seq, const void *bytes, size_t size, int length,
+                             wane_error *error) {
+    struct script_engine *engine = self(base);
+    if (!has_sequence(engine, seq) || length < 1 || length > engine->script.context) {
+        count_violation(engine);
+        return wane__fail(error, WANE_EINVAL, "script: there is no sequence %d of %d tokens", seq, length);
+    }
+    bool fine = size == 4 * (size_t)length;
+    for (int i = 0; fine && i < length; i++) {
+        uint64_t token = wane__get((const unsigned char *)bytes + 4 * (size_t)i, 4);
+        fine = token < VOCAB;
+        engine->sequences[seq].token[i] = (int32_t)token;
+    }
+    set_length(engine, seq, fine ? length : 0);
+    return fine ? WANE_OK : wane__fail(error, WANE_EFORMAT, "script: these bytes are no state.");
+}
+
 static void script_interrupt(struct wane__engine *engine, bool on) {
     atomic_store(&self(engine)->interrupted, on);
 }
@@ -572,6 +605,8 @@ static const struct wane__engine_ops script_ops = {
     .set_hook = script_set_hook,
     .truncate = script_truncate,
     .copy = script_copy,
+    .state_save = script_state_save,
+    .state_load = script_state_load,
     .interrupt = script_interrupt,
 };
 

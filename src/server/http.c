@@ -112,7 +112,8 @@ enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentRe
 /* x-api-key, or Authorization: Bearer. */
 static bool check_key(struct wane__exchange *exchange) {
     const struct wane__keys *keys = exchange->server->keys;
-    exchange->key = (struct wane__key){.name = "", .tenant = "", .mode = -1};
+    exchange->key =
+        (struct wane__key){.name = "", .tenant = "", .mode = -1, .admin = exchange->server->keyless_admin};
     if (keys == NULL || !exchange->route->needs_key) return true;
     const char *key = wane__http_header(exchange, "x-api-key");
     const char *authorization = wane__http_header(exchange, "authorization");

@@ -92,6 +92,8 @@ enum MHD_Result wane__http_generate(struct wane__exchange *exchange);
 /* http_quality.c: copy and check the options' quality and domains; and free them. */
 int wane__server_set_quality(struct wane_server *server, const wane_server_options *options,
                              wane_error *error);
+/* Are the domains of its keys there? `file`: for the complaint. */
+int wane__server_check_keys(struct wane_server *server, const char *file, wane_error *error);
 void wane__server_free_quality(struct wane_server *server);
 /* Settle mode, domain and hold of the parsed call. False: `problem`. */
 bool wane__http_quality(struct wane__exchange *exchange);

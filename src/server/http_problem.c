@@ -24,6 +24,7 @@ static const struct wording wordings[WANE__PROBLEM_KINDS] = {
     [WANE__PROBLEM_CONTEXT] = {400, "invalid_request_error", "invalid_request_error",
                                "context_length_exceeded"},
     [WANE__PROBLEM_AUTH] = {401, "authentication_error", "invalid_request_error", "invalid_api_key"},
+    [WANE__PROBLEM_RIGHT] = {403, "permission_error", "invalid_request_error", "admin_key_needed"},
     [WANE__PROBLEM_NO_ROUTE] = {404, "not_found_error", "invalid_request_error", "unknown_url"},
     [WANE__PROBLEM_NO_MODEL] = {404, "not_found_error", "invalid_request_error", "model_not_found"},
     [WANE__PROBLEM_METHOD] = {405, "invalid_request_error", "invalid_request_error", "method_not_supported"},

@@ -17,6 +17,7 @@ enum wane__problem_kind {
     WANE__PROBLEM_INVALID,   /* 400: a field, its value, and what is allowed    */
     WANE__PROBLEM_CONTEXT,   /* 400: the prompt does not fit                    */
     WANE__PROBLEM_AUTH,      /* 401                                             */
+    WANE__PROBLEM_RIGHT,     /* 403: the key is known, but may not do this      */
     WANE__PROBLEM_NO_ROUTE,  /* 404: no such path                               */
     WANE__PROBLEM_NO_MODEL,  /* 404: a model that is not loaded                 */
     WANE__PROBLEM_METHOD,    /* 405                                             */

@@ -20,6 +20,16 @@ enum { DOMAINS_MOST = 64 };
 
 /* ------------------------------------------------------------------------ the server's */
 
+static const struct wane__domain *find_domain(const struct wane_server *server, const char *name) {
+    for (size_t i = 0; i < server->domain_count; i++)
+        if (strcmp(server->domains[i].name, name) == 0) return &server->domains[i];
+    return NULL;
+}
+
+static bool knows_domain(void *server, const char *name) {
+    return find_domain(server, name) != NULL;
+}
+
 static int copy_quality(const wane_quality *from, wane_quality *to, wane_error *error) {
     if (from == NULL) {
         wane_quality_init(to);
@@ -42,9 +52,8 @@ static int add_domain(struct wane_server *server, const wane_domain *domain, wan
         return wane__fail(error, WANE_EINVAL,
                           "domain: \"%.80s\" is not a name; it must have 1 to 64 of a-z A-Z 0-9 - _ .",
                           size > 0 ? domain->name : "");
-    for (size_t i = 0; i < server->domain_count; i++)
-        if (strcmp(server->domains[i].name, domain->name) == 0)
-            return wane__fail(error, WANE_EINVAL, "domain: there are two called \"%s\"", domain->name);
+    if (find_domain(server, domain->name) != NULL)
+        return wane__fail(error, WANE_EINVAL, "domain: there are two called \"%s\"", domain->name);
     struct wane__domain *made = &server->domains[server->domain_count];
     made->name = wane__copy_string(domain->name);
     if (made->name == NULL) return wane__fail(error, WANE_ENOMEM, "no memory for the server");
@@ -69,6 +78,13 @@ int wane__server_set_quality(struct wane_server *server, const wane_server_optio
     return code;
 }
 
+int wane__server_check_keys(struct wane_server *server, const char *file, wane_error *error) {
+    const char *unknown = wane__keys_unknown_domain(server->keys, knows_domain, server);
+    if (unknown == NULL) return WANE_OK;
+    return wane__fail(error, WANE_EINVAL,
+                      "the key file %s names the domain \"%s\", and there is no such domain", file, unknown);
+}
+
 void wane__server_free_quality(struct wane_server *server) {
     wane__free((char *)(uintptr_t)server->quality.final_value);
     for (size_t i = 0; i < server->domain_count; i++) {
@@ -88,12 +104,6 @@ static const char *wish_of(const struct wane__exchange *exchange, const char *fi
 static bool refuse(struct wane__exchange *exchange, const char *name, const char *text, const char *allowed) {
     return wane__problem(&exchange->problem, WANE__PROBLEM_INVALID, name,
                          "%s: \"%.60s\" is not allowed; it must be %s", name, text, allowed);
-}
-
-static const struct wane__domain *find_domain(const struct wane_server *server, const char *name) {
-    for (size_t i = 0; i < server->domain_count; i++)
-        if (strcmp(server->domains[i].name, name) == 0) return &server->domains[i];
-    return NULL;
 }
 
 static bool read_domain(struct wane__exchange *exchange, const wane_quality **chosen) {

@@ -2,7 +2,7 @@
  * keys.c - reads the key file and recognises keys; owns their hashes, never a key itself.
  *
  * The tenant that a key belongs to is the server's choice alone: no field of a request can name one. Refused: lines
- * that are not three words, names that occur twice, one key under two names, words that are too long.
+ * that are not three words and what a key may have, names that occur twice, one key under two names, words that are too long.
  */
 #include "server/keys.h"
 
@@ -27,6 +27,9 @@ struct entry {
     char name[MAX_WORD + 1];
     char tenant[MAX_WORD + 1];
     unsigned char hash[HASH_BYTES];
+    bool admin;
+    int mode; /* -1: none */
+    char domain[MAX_WORD + 1];
 };
 
 struct wane__keys {
@@ -43,11 +46,11 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Up to 4 words of a line; a fourth is a fault, but must be seen. '#' starts a comment at a word's start. */
-static int split(const char *line, size_t size, struct word words[4]) {
+/* Up to 7 words of a line; a seventh is a fault, but must be seen. '#' starts a comment at a word's start. */
+static int split(const char *line, size_t size, struct word words[7]) {
     int count = 0;
     size_t i = 0;
-    while (i < size && count < 4) {
+    while (i < size && count < 7) {
         while (i < size && is_space(line[i])) i++;
         if (i == size || line[i] == '#') break;
         size_t start = i;
@@ -75,6 +78,35 @@ static bool is_key(struct word word) {
         if (word.text[i] < 0x21 || word.text[i] > 0x7e) return false;
     }
     return true;
+}
+
+static bool begins_with(struct word word, const char *mark) {
+    return word.size >= strlen(mark) && memcmp(word.text, mark, strlen(mark)) == 0;
+}
+
+/* A word behind the key: what it may, or what its requests get. */
+static int read_right(struct word word, struct entry *entry, int line, wane_error *error) {
+    char value[MAX_WORD + 1] = "";
+    const char *equals = memchr(word.text, '=', word.size);
+    struct word after = {equals != NULL ? equals + 1 : word.text, 0};
+    if (equals != NULL) after.size = word.size - (size_t)(after.text - word.text);
+    if (is_plain(after)) memcpy(value, after.text, after.size);
+    if (word.size == 5 && begins_with(word, "admin")) {
+        entry->admin = true;
+        return WANE_OK;
+    }
+    if (begins_with(word, "mode=")) {
+        entry->mode = wane_mode_from(value);
+        if (entry->mode >= 0) return WANE_OK;
+        return wane__fail(error, WANE_EFORMAT, "line %d: a key's mode is off, legacy or wane", line);
+    }
+    if (begins_with(word, "domain=") && value[0] != '\0') {
+        memcpy(entry->domain, value, sizeof value);
+        return WANE_OK;
+    }
+    return wane__fail(error, WANE_EFORMAT,
+                      "line %d: behind the key may stand admin, mode=NAME and domain=NAME, and nothing else",
+                      line);
 }
 
 static void hash_key(const char *key, size_t size, unsigned char hash[HASH_BYTES]) {
@@ -117,13 +149,14 @@ static int check_new(const struct wane__keys *keys, const struct entry *entry, i
 }
 
 static int add_line(struct wane__keys *keys, const char *text, size_t size, int line, wane_error *error) {
-    struct word words[4];
+    struct word words[7];
     int count = split(text, size, words);
     if (count == 0) return WANE_OK;
-    if (count != 3) {
-        return wane__fail(error, WANE_EFORMAT,
-                          "line %d: a line is \"name tenant key\", three words; this one has %s", line,
-                          count < 3 ? "fewer" : "more");
+    if (count < 3 || count > 6) {
+        return wane__fail(
+            error, WANE_EFORMAT,
+            "line %d: a line is \"name tenant key\", and behind them what the key has; this one has %s words",
+            line, count < 3 ? "fewer" : "more");
     }
     if (!is_plain(words[0]) || !is_plain(words[1])) {
         return wane__fail(error, WANE_EFORMAT,
@@ -132,10 +165,11 @@ static int add_line(struct wane__keys *keys, const char *text, size_t size, int 
     if (keys->count == MAX_KEYS) {
         return wane__fail(error, WANE_EFORMAT, "line %d: more than %u keys", line, MAX_KEYS);
     }
-    struct entry entry = {0};
+    struct entry entry = {.mode = -1};
     memcpy(entry.name, words[0].text, words[0].size);
     memcpy(entry.tenant, words[1].text, words[1].size);
     int code = read_hash(words[2], line, entry.hash, error);
+    for (int i = 3; i < count && code == WANE_OK; i++) code = read_right(words[i], &entry, line, error);
     if (code == WANE_OK) code = check_new(keys, &entry, line, error);
     if (code != WANE_OK) return code;
     if ((keys->count & (keys->count - 1)) == 0) { /* a power of two: the room is used up */
@@ -210,6 +244,15 @@ void wane__keys_free(struct wane__keys *keys) {
     wane__free(keys);
 }
 
+const char *wane__keys_unknown_domain(const struct wane__keys *keys,
+                                      bool (*known)(void *user, const char *name), void *user) {
+    for (size_t i = 0; keys != NULL && i < keys->count; i++) {
+        const char *domain = keys->entries[i].domain;
+        if (domain[0] != '\0' && !known(user, domain)) return domain;
+    }
+    return NULL;
+}
+
 size_t wane__keys_count(const struct wane__keys *keys) {
     return keys ? keys->count : 0;
 }
@@ -225,8 +268,11 @@ bool wane__keys_find(const struct wane__keys *keys, const char *presented, size_
         match = same ? i : match;
     }
     if (match == keys->count || size == 0) return false;
-    *found = (struct wane__key){.name = keys->entries[match].name,
-                                .tenant = keys->entries[match].tenant,
-                                .mode = -1};
+    const struct entry *entry = &keys->entries[match];
+    *found = (struct wane__key){.name = entry->name,
+                                .tenant = entry->tenant,
+                                .domain = entry->domain[0] != '\0' ? entry->domain : NULL,
+                                .mode = entry->mode,
+                                .admin = entry->admin};
     return true;
 }

@@ -1,9 +1,11 @@
 /*
- * keys.h - who may use the server: a file of names, tenants and keys, held as hashes only.
+ * keys.h - who may use the server: a file of names, tenants, keys and rights; keys are held as hashes only.
  *
- *     # name   tenant   key
+ *     # name   tenant   key                     what it has
  *     ada      physics  a-long-random-string
- *     build    ci       blake2b:64 hex digits       (BLAKE2b-256 of the key)
+ *     build    ci       blake2b:64 hex digits               (BLAKE2b-256 of the key)
+ *     ops      staff    another-long-string     admin       (may exchange what all use: the table)
+ *     ward     clinic   one-more-long-string    domain=medical mode=wane
  */
 #ifndef WANE_SERVER_KEYS_H
 #define WANE_SERVER_KEYS_H
@@ -18,6 +20,7 @@ struct wane__key { /* strings live as long as the keys */
     const char *tenant;
     const char *domain; /* NULL: none                 */
     int mode;           /* WANE_MODE_…; -1: none      */
+    bool admin;         /* may do what concerns everybody: reload the table */
 };
 
 /* Parse a key file's text. Faults name the line: WANE_EFORMAT; a file without a key is one too. */
@@ -25,6 +28,9 @@ int wane__keys_parse(const char *text, size_t size, struct wane__keys **keys, wa
 /* Read a file; a warning goes to `log` when others than its owner may read it. */
 int wane__keys_load(const char *path, struct wane__log *log, struct wane__keys **keys, wane_error *error);
 void wane__keys_free(struct wane__keys *keys);
+/* A domain that a key has and `known` does not; NULL: none. */
+const char *wane__keys_unknown_domain(const struct wane__keys *keys,
+                                      bool (*known)(void *user, const char *name), void *user);
 size_t wane__keys_count(const struct wane__keys *keys);
 
 /*

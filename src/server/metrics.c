@@ -13,7 +13,8 @@
 #include <string.h>
 
 /* The statuses that wane answers with; the last stands for any other. */
-static const int codes[WANE__METRIC_CODES] = {200, 400, 401, 404, 405, 408, 413, 429, 499, 500, 503, 504, 0};
+static const int codes[WANE__METRIC_CODES] = {200, 400, 401, 403, 404, 405, 408,
+                                              413, 429, 499, 500, 503, 504, 0};
 
 /* Seconds. Wide enough for a first token after a long prompt on a CPU. */
 static const double long_bounds[WANE__METRIC_BUCKETS] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
@@ -283,9 +284,23 @@ void wane__metrics_write_memo(const wane_memo_state *m, struct wane__buf *out) {
     whole(out, "wane_memo_misses_total", counter, "Tokens drawn and kept, because it did not know them.",
           m->misses);
     whole(out, "wane_memo_evictions_total", counter, "Tokens that it gave up for others.", m->evictions);
+    whole(out, "wane_memo_saves_total", counter, "Times that its file was written while in use.", m->saves);
+    whole(out, "wane_memo_save_failures_total", counter, "Times that it could not be.", m->save_failures);
 }
 
-void wane__metrics_write_table(const wane_table_state *t, struct wane__buf *out) {
+/* The name that dashboards know: the hits alone, by the model they were made on. */
+static void write_hits(const wane_table_state *t, const char *model, struct wane__buf *out) {
+    head(out, "slmt_hit_total", "counter", "Tokens for which the table was right, by model and grade.");
+    const char *const grades[] = {"strict", "rank"};
+    const uint64_t hits[] = {t->strict, t->rank};
+    for (int i = 0; i < 2; i++) {
+        wane__buf_text(out, "slmt_hit_total{model=");
+        wane__json_string(out, model, strlen(model));
+        wane__buf_format(out, ",grade=\"%s\"} %llu\n", grades[i], (unsigned long long)hits[i]);
+    }
+}
+
+void wane__metrics_write_table(const wane_table_state *t, const char *model, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
     whole(out, "wane_table_on", gauge, "1 while a table is in use.", t->on);
     whole(out, "wane_table_entries", gauge, "Contexts in the table.", t->entries);
@@ -306,6 +321,7 @@ void wane__metrics_write_table(const wane_table_state *t, struct wane__buf *out)
     for (int i = 0; i < 4; i++)
         wane__buf_format(out, "wane_table_tokens_total{grade=\"%s\"} %llu\n", grades[i],
                          (unsigned long long)graded[i]);
+    write_hits(t, model, out);
     head(out, "wane_table_records_total", counter, "Records found, by how.");
     for (int i = WANE_TABLE_CONTEXT; i <= WANE_TABLE_MEAN; i++)
         wane__buf_format(out, "wane_table_records_total{source=\"%s\"} %llu\n", wane_table_source(i),

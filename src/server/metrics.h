@@ -45,8 +45,8 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
                          struct wane__buf *out);
 /* The same of the model's memo. */
 void wane__metrics_write_memo(const wane_memo_state *memo, struct wane__buf *out);
-/* The same of the model's table. */
-void wane__metrics_write_table(const wane_table_state *table, struct wane__buf *out);
+/* The same of the table of the model of that name. */
+void wane__metrics_write_table(const wane_table_state *table, const char *model, struct wane__buf *out);
 /* The same of what is recorded; NULL: nothing is. */
 void wane__metrics_write_trace(const wane_recorder_state *trace, struct wane__buf *out);
 

@@ -170,7 +170,7 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_model_get_table_state(server->model, &table);
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
                         &drafts, &exchange->out);
-    wane__metrics_write_table(&table, &exchange->out);
+    wane__metrics_write_table(&table, wane_model_get_facts(server->model)->name, &exchange->out);
     wane_recorder *recorder = server->model->rows.recorder;
     wane_recorder_state trace;
     if (recorder != NULL) wane_recorder_get_state(recorder, &trace);
@@ -181,11 +181,27 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
+static bool check_admin(struct wane__exchange *exchange) {
+    const struct wane__key *key = &exchange->key;
+    if (key->admin) return true;
+    if (exchange->server->keys == NULL)
+        return wane__problem(
+            &exchange->problem, WANE__PROBLEM_RIGHT, NULL,
+            "this server is open to others and has no keys, so nobody may do this here; start it with "
+            "--key-file and a key with the right admin, or send it SIGHUP");
+    return wane__problem(
+        &exchange->problem, WANE__PROBLEM_RIGHT, NULL,
+        "the key of \"%.64s\" may not do this: it takes a key whose line in the key file ends in "
+        "the word admin",
+        key->name);
+}
+
 /* Whatever the body says: there is one table, and one thing to do with it. */
 static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
     struct wane__buf *out = &exchange->out;
     wane_table_state table;
     wane_error error = {0};
+    if (!check_admin(exchange)) return wane__http_refuse(exchange);
     int code = wane_model_reload_table(exchange->server->model, &error);
     if (code == WANE_ENOENT) {
         wane_model_get_table_state(exchange->server->model, &table);

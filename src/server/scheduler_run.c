@@ -55,7 +55,7 @@ static double sleep_until(const wane_scheduler *s, double now) {
         return until > now ? until : 0;
     }
     if (admissible || s->runnable || s->poked) return 0;
-    double until = next_deadline(s);
+    double until = fmin(next_deadline(s), wane__memo_saver_due(s->model->memo));
     return until > now ? until : 0;
 }
 
@@ -564,6 +564,7 @@ static bool turn(wane_scheduler *s) {
         note_pace(s, count, compared, wane__now() - began);
     }
     s->tally.busy_seconds += wane__now() - woke;
+    wane__memo_saver_tick(s->model->memo, WANE__MEMO_SAVER_TURN);
     return true;
 }
 

@@ -73,6 +73,7 @@ static void consider(wane_scheduler *s, wane_ticket *first) {
     struct wane__vote *vote = first->vote;
     if (!wane__vote_wakes(vote, &first->reply)) return;
     vote->awake = true;
+    if (!first->reply.gate.on) wane_model_note_wake(s->model, WANE_WAKE_ALWAYS);
     first->next_voting = s->voting;
     s->voting = first;
     s->tally.votes++;
@@ -136,7 +137,7 @@ bool wane__vote_over(wane_scheduler *s, struct wane__slot *slot, const wane_even
 static void conclude(wane_scheduler *s, wane_ticket *first) {
     struct wane__vote *vote = first->vote;
     bool held = vote->wish.hold == WANE_HOLD_VOTE;
-    int told = held ? vote->verdict.chosen : 0;
+    int told = held ? vote->result.chosen : 0;
     unlink_voting(s, first);
     for (int i = 0; i < s->slot_count; i++)
         if (s->slot[i].ticket == first) wane__slot_release(s, &s->slot[i], WANE_ECANCELLED);
@@ -146,8 +147,9 @@ static void conclude(wane_scheduler *s, wane_ticket *first) {
     end.prompt_ms = 1e3 * (first->first_at - first->admitted);
     end.reply_ms = 1e3 * (wane__now() - first->first_at);
     wane__vote_note(vote, told, &end);
-    s->tally.votes_changed += vote->verdict.chosen != 0;
-    s->tally.votes_by_value += vote->verdict.by_value;
+    wane__vote_record(vote, s->model->rows.recorder);
+    s->tally.votes_changed += vote->result.chosen != 0;
+    s->tally.votes_by_value += vote->result.by_value;
     s->tally.spare_tokens += (uint64_t)end.spare_tokens;
     bool fine = !held || wane__ticket_post_kept(first, &vote->answer[told].events);
     if (fine)

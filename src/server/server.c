@@ -107,11 +107,12 @@ static int port_of(int listener) {
     return ntohs(address.any.sa_family == AF_INET ? address.four.sin_port : address.six.sin6_port);
 }
 
-static int open_listener(const wane_server_options *options, int *listener, wane_error *error) {
+static int open_listener(const wane_server_options *options, int *listener, bool *local, wane_error *error) {
     struct addrinfo *address = NULL;
     int code = resolve(options->host, options->port, &address, error);
     if (code != WANE_OK) return code;
-    if (!is_loopback(address->ai_addr) && options->key_file == NULL && !options->open) {
+    *local = is_loopback(address->ai_addr);
+    if (!*local && options->key_file == NULL && !options->open) {
         code = wane__fail(
             error, WANE_EINVAL,
             "%s can be reached from other machines and no keys are set: give a key file, or say that "
@@ -216,14 +217,17 @@ static int start(struct wane_server *server, const wane_server_options *options,
     wane_generation trial;
     wane_generation_init(&trial);
     trial.sampling = server->defaults.sampling;
+    bool local = false;
     int code = wane_generation_check(&trial, server->defaults.vocab_size, error);
     if (code == WANE_OK) code = wane__server_set_quality(server, options, error);
     if (code == WANE_OK && options->key_file != NULL) {
         code = wane__keys_load(options->key_file, &server->log, &server->keys, error);
+        if (code == WANE_OK) code = wane__server_check_keys(server, options->key_file, error);
     }
-    if (code == WANE_OK) code = open_listener(options, listener, error);
+    if (code == WANE_OK) code = open_listener(options, listener, &local, error);
     if (code != WANE_OK) return code;
     server->port = port_of(*listener);
+    server->keyless_admin = local && server->keys == NULL;
     describe_model(server);
     wane_scheduler_options scheduler = options->scheduler;
     if (scheduler.log == NULL) {

@@ -23,6 +23,7 @@ struct wane_server {
     struct MHD_Daemon *daemon;
     struct wane__log log;
     struct wane__keys *keys; /* NULL: none needed */
+    bool keyless_admin;      /* without keys, on this machine alone: everybody is its operator */
     struct wane__metrics metrics;
     struct wane__call_defaults defaults;
     wane_quality quality;         /* of requests without a domain */

@@ -4,6 +4,7 @@
  */
 #include "server/ticket.h"
 
+#include "core/bytes.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -60,6 +61,7 @@ int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__rows *rows, 
         discard(t);
         return rc;
     }
+    if (t->vote != NULL) wane__vote_begin(t->vote, &t->reply);
     t->scheduler = scheduler;
     atomic_init(&t->holders, 2);
     *ticket = t;
@@ -100,10 +102,6 @@ struct record {
     size_t stop_size; /* 0: none; else with the zero */
 };
 
-static size_t padded(size_t size) {
-    return (size + 7u) & ~(size_t)7u;
-}
-
 static bool record_append(struct wane__buf *buf, const wane_event *event) {
     static const char zeros[8] = {0};
     struct record head;
@@ -112,13 +110,13 @@ static bool record_append(struct wane__buf *buf, const wane_event *event) {
     head.stop_size = event->stop != NULL ? strlen(event->stop) + 1 : 0;
     size_t top_size = (size_t)event->top_count * sizeof *event->top;
     size_t size = sizeof head + top_size + event->text_size + event->chosen_size + head.stop_size;
-    if (!wane__buf_reserve(buf, padded(size))) return false;
+    if (!wane__buf_reserve(buf, wane__padded(size))) return false;
     wane__buf_append(buf, &head, sizeof head);
     wane__buf_append(buf, event->top, top_size);
     wane__buf_append(buf, event->text, event->text_size);
     wane__buf_append(buf, event->chosen_text, event->chosen_size);
     wane__buf_append(buf, event->stop, head.stop_size);
-    wane__buf_append(buf, zeros, padded(size) - size);
+    wane__buf_append(buf, zeros, wane__padded(size) - size);
     return true;
 }
 
@@ -135,7 +133,7 @@ static size_t record_read(const struct wane__buf *buf, size_t at, wane_event *ev
     event->chosen_text = head.event.chosen_text != NULL ? body : NULL;
     body += event->chosen_size;
     event->stop = head.stop_size > 0 ? body : NULL;
-    return padded((size_t)(body - buf->data) + head.stop_size);
+    return wane__padded((size_t)(body - buf->data) + head.stop_size);
 }
 
 static bool post_locked(wane_ticket *t, const wane_event *event) {

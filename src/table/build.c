@@ -168,17 +168,18 @@ int wane__build_index(struct wane__build *build, wane_error *error) {
     for (uint32_t i = 0; i < build->picks; i++) {
         struct wane__slmt_key key = build->pick[i].entry.key;
         uint32_t at = (uint32_t)wane__mix64(key.window ^ key.ten) & build->index_mask;
-        while (build->index[at] != 0) at = (at + 1) & build->index_mask;
-        build->index[at] = i + 1;
+        while (build->index[at].pick != 0) at = (at + 1) & build->index_mask;
+        build->index[at] = (struct wane__pick_slot){key.window, key.ten, i + 1};
     }
     return WANE_OK;
 }
 
 const struct wane__pick *wane__build_find(const struct wane__build *build, struct wane__slmt_key key) {
     uint32_t at = (uint32_t)wane__mix64(key.window ^ key.ten) & build->index_mask;
-    for (; build->index[at] != 0; at = (at + 1) & build->index_mask) {
-        const struct wane__pick *pick = &build->pick[build->index[at] - 1];
-        if (wane__key_compare(pick->entry.key, key) == 0) return pick;
+    const struct wane__pick_slot *slot = &build->index[at];
+    for (; slot->pick != 0; slot = &build->index[at]) {
+        if (slot->window == key.window && slot->ten == key.ten) return &build->pick[slot->pick - 1];
+        at = (at + 1) & build->index_mask;
     }
     return NULL;
 }

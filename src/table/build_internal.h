@@ -43,6 +43,13 @@ struct wane__pick {
     bool stable;
 };
 
+/* Where a key's pick is: the key itself stands here, so that a search looks at no pick. */
+struct wane__pick_slot {
+    uint64_t window;
+    uint32_t ten;
+    uint32_t pick; /* 1 + its number; 0: free */
+};
+
 /* Fewer uses, or as many and the larger key. */
 bool wane__pick_worse(const struct wane__pick *a, const struct wane__pick *b);
 int wane__key_compare(struct wane__slmt_key a, struct wane__slmt_key b);
@@ -109,7 +116,7 @@ struct wane__build {
 
     struct wane__pick *pick; /* a heap, the worst first; sorted by key in the end */
     uint32_t picks;
-    uint32_t *index; /* 1 + a pick, by its key; open addressing */
+    struct wane__pick_slot *index; /* picks by key, open addressing */
     uint32_t index_mask;
     int place_file;
     uint64_t place_bytes;

@@ -11,8 +11,9 @@
  */
 #include "table/build_internal.h"
 
-#include "core/buf.h"
+#include "core/bytes.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/memory.h"
 
 #include <errno.h>
@@ -49,12 +50,6 @@ static void head_encode(const struct wane__partial_head *head, uint8_t bytes[HEA
     wane__put(bytes + CHECKED, XXH3_64bits(bytes, CHECKED), 8);
 }
 
-static bool is_digest(const uint8_t *bytes) {
-    for (int i = 0; i < 32; i++)
-        if (!((bytes[i] >= '0' && bytes[i] <= '9') || (bytes[i] >= 'a' && bytes[i] <= 'f'))) return false;
-    return true;
-}
-
 /* NULL, or what is wrong. */
 static const char *head_decode(const uint8_t bytes[HEAD], uint64_t file_size,
                                struct wane__partial_head *head) {
@@ -79,7 +74,7 @@ static const char *head_decode(const uint8_t bytes[HEAD], uint64_t file_size,
     head->kept = wane__get(bytes + 176, 8);
     head->bytes = wane__get(bytes + 184, 8);
     head->check = wane__get(bytes + 192, 8);
-    if (!is_digest(bytes + 16) || !is_digest(bytes + 48)) return "its digests are none";
+    if (!wane__is_digest(bytes + 16) || !wane__is_digest(bytes + 48)) return "its digests are none";
     if (head->origin.vocab_size < 1 || head->origin.vocab_size > 1 << 24 || head->window < 1 ||
         head->window > WANE__WINDOW_MOST || head->kept > head->records)
         return "its numbers make no sense";
@@ -141,7 +136,7 @@ static int write_file(struct wane__build *build, int fd, const char *path, wane_
     wane__run_writer_close(&writer);
     if (status != WANE_OK) return status;
     head_encode(&head, bytes);
-    if (pwrite(fd, bytes, HEAD, 0) != HEAD || fchmod(fd, 0644) != 0 || fsync(fd) != 0)
+    if (pwrite(fd, bytes, HEAD, 0) != HEAD)
         return wane__fail(error, WANE_EIO, "Cannot write the partial build %s: %s.", path, strerror(errno));
     return WANE_OK;
 }
@@ -150,25 +145,12 @@ int wane__build_partial(struct wane__build *build, const char *path, wane_error 
     int status = wane__sorter_finish(build->samples, error);
     if (status != WANE_OK) return status;
     wane__build_count(build);
-    struct wane__buf fresh = {0};
-    if (!wane__buf_format(&fresh, "%s.XXXXXX", path)) {
-        wane__buf_free(&fresh);
-        return wane__fail(error, WANE_ENOMEM, "No memory for a file name.");
-    }
-    int fd = mkstemp(fresh.data);
-    if (fd < 0) {
-        status = wane__fail(error, WANE_EIO, "Cannot write the partial build %s: %s.", path, strerror(errno));
-    } else {
-        status = write_file(build, fd, path, error);
-        if (close(fd) != 0 && status == WANE_OK)
-            status =
-                wane__fail(error, WANE_EIO, "Cannot write the partial build %s: %s.", path, strerror(errno));
-        if (status == WANE_OK && rename(fresh.data, path) != 0)
-            status =
-                wane__fail(error, WANE_EIO, "Cannot write the partial build %s: %s.", path, strerror(errno));
-        if (status != WANE_OK) unlink(fresh.data);
-    }
-    wane__buf_free(&fresh);
+    struct wane__file_fresh fresh;
+    status = wane__file_begin(path, "the partial build", &fresh, error);
+    if (status != WANE_OK) return status;
+    status = write_file(build, fresh.fd, path, error);
+    if (status == WANE_OK) return wane__file_commit(&fresh, 0644, error);
+    wane__file_abandon(&fresh);
     return status;
 }
 

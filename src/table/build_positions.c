@@ -5,6 +5,7 @@
 #include "table/build_internal.h"
 
 #include "core/error.h"
+#include "core/heap.h"
 #include "core/memory.h"
 
 #include <stdlib.h>
@@ -22,36 +23,26 @@ static int by_place(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* Seen less often; else the one that comes later. */
-static bool worse(const struct wane__position_pick *a, const struct wane__position_pick *b) {
-    return a->seen != b->seen ? a->seen < b->seen : by_place(a, b) > 0;
+/* Seen less often; else the one that comes later: the first to go. */
+static bool worse(const void *unused, const void *a, const void *b) {
+    const struct wane__position_pick *x = a, *y = b;
+    (void)unused;
+    return x->seen != y->seen ? x->seen < y->seen : by_place(x, y) > 0;
 }
 
-static void sift_down(struct wane__position_pick *heap, uint32_t count) {
-    for (uint32_t at = 0;;) {
-        uint32_t worst = at;
-        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
-            if (worse(&heap[child], &heap[worst])) worst = child;
-        if (worst == at) return;
-        struct wane__position_pick moved = heap[at];
-        heap[at] = heap[worst];
-        heap[worst] = moved;
-        at = worst;
-    }
-}
+_Static_assert(sizeof(struct wane__position_pick) <= WANE__HEAP_ELEMENT, "a heap takes it");
 
 static void add(struct wane__build *build, const struct wane__position_pick *position) {
     struct wane__position_pick *heap = build->position;
     if (build->positions_most == 0) return;
     if (build->positions == build->positions_most) {
-        if (!worse(&heap[0], position)) return;
+        if (!worse(NULL, &heap[0], position)) return;
         heap[0] = *position;
-        sift_down(heap, build->positions);
+        wane__heap_sink(heap, build->positions, sizeof *heap, 0, worse, NULL);
         return;
     }
-    uint32_t at = build->positions++;
-    for (; at > 0 && worse(position, &heap[(at - 1) / 2]); at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-    heap[at] = *position;
+    heap[build->positions] = *position;
+    wane__heap_rise(heap, sizeof *heap, build->positions++, worse, NULL);
 }
 
 static int read_places(struct wane__build *build, struct wane__run_reader *reader, wane_error *error) {

@@ -3,6 +3,7 @@
  * of another model, tokenizer or vocabulary before anything is written.
  */
 #include "table/build_internal.h"
+#include "table/requests.h"
 #include "table/trace_read.h"
 
 #include "core/clock.h"
@@ -42,6 +43,8 @@ static int new_build(const wane_table_build_options *options, const struct wane_
 struct logs {
     struct wane__trace_reader *reader;
     struct wane__trace_origin origin;
+    const wane_table_requests *held_out; /* NULL: none */
+    uint64_t left_out;
 };
 
 /* The next record of a token; origins that differ are the reader's to refuse. */
@@ -55,6 +58,10 @@ static int next_token(void *user, struct wane__trace_token *token, wane_error *e
         if (record.type == WANE__TRACE_ORIGIN) logs->origin = *record.origin;
         if (record.type == WANE__TRACE_ORIGIN && token == NULL) return 1;
         if (record.type != WANE__TRACE_TOKEN || token == NULL) continue;
+        if (wane__requests_has(logs->held_out, record.token->request)) {
+            logs->left_out++;
+            continue;
+        }
         *token = *record.token;
         return 1;
     }
@@ -65,9 +72,9 @@ static double share_read(void *user) {
     return wane__trace_read_share(logs->reader);
 }
 
-static int read_logs(const wane_table_build_options *options, struct wane__build **build, uint64_t *cut,
-                     wane_error *error) {
-    struct logs logs = {0};
+static int read_logs(const wane_table_build_options *options, struct wane__build **build,
+                     wane_table_report *report, wane_error *error) {
+    struct logs logs = {.held_out = options->held_out};
     struct wane__trace_read_options how = {0};
     int status = wane__trace_read_open(options->logs, (size_t)options->log_count, &how, &logs.reader, error);
     if (status != WANE_OK) return status;
@@ -81,7 +88,8 @@ static int read_logs(const wane_table_build_options *options, struct wane__build
     }
     struct wane__build_source source = {.next = next_token, .share = share_read, .user = &logs};
     if (status == WANE_OK) status = wane__build_read(*build, &source, error);
-    *cut = wane__trace_read_get_counts(logs.reader)->cut_tails;
+    report->cut_files = wane__trace_read_get_counts(logs.reader)->cut_tails;
+    report->held_out = logs.left_out;
     wane__trace_read_close(logs.reader);
     return status;
 }
@@ -128,12 +136,13 @@ int wane_table_build(const wane_table_build_options *options, wane_table_report 
         return wane__fail(error, WANE_EINVAL, "A partial build needs the name of its file.");
     double begun = wane__now();
     struct wane__build *build = NULL;
-    uint64_t cut = 0;
-    int status = options->log_count > 0 ? read_logs(options, &build, &cut, error)
+    wane_table_report read = {0};
+    int status = options->log_count > 0 ? read_logs(options, &build, &read, error)
                                         : read_partials(options, &build, error);
     if (status == WANE_OK && build != NULL) status = finish(options, build, report, error);
     if (status == WANE_OK && report != NULL) {
-        report->cut_files = cut;
+        report->cut_files = read.cut_files;
+        report->held_out = read.held_out;
         report->seconds = wane__now() - begun;
     }
     wane__build_free(build);

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WRITE_BUFFER = 1 << 20 };
+/* Small enough to be still in a near cache when it is written. */
+enum { WRITE_BUFFER = 256 << 10 };
 
 int wane__sort_temporary(const char *folder, wane_error *error) {
     if (folder == NULL) folder = getenv("TMPDIR");

@@ -4,30 +4,15 @@
  */
 #include "table/build_internal.h"
 
+#include "core/heap.h"
 #include "core/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void swap(uint64_t *a, uint64_t *b) {
-    uint64_t kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-static void sift_down(uint64_t *heap, size_t count) {
-    for (size_t at = 0;;) {
-        size_t most = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
-            if (heap[child] > heap[most]) most = child;
-        if (most == at) return;
-        swap(&heap[at], &heap[most]);
-        at = most;
-    }
-}
-
-static void sift_up(uint64_t *heap, size_t at) {
-    for (; at > 0 && heap[at] > heap[(at - 1) / 2]; at = (at - 1) / 2) swap(&heap[at], &heap[(at - 1) / 2]);
+static bool larger(const void *unused, const void *a, const void *b) {
+    (void)unused;
+    return *(const uint64_t *)a > *(const uint64_t *)b;
 }
 
 bool wane__strata_add(struct wane__strata *strata, enum wane__kind kind, uint64_t hash, int *status) {
@@ -39,7 +24,7 @@ bool wane__strata_add(struct wane__strata *strata, enum wane__kind kind, uint64_
     if (*count == strata->limit + 1) {
         if (hash >= heap[0]) return hash == heap[0];
         heap[0] = hash;
-        sift_down(heap, *count);
+        wane__heap_sink(heap, *count, sizeof *heap, 0, larger, NULL);
         return true;
     }
     if (*count == strata->room[kind]) {
@@ -54,7 +39,7 @@ bool wane__strata_add(struct wane__strata *strata, enum wane__kind kind, uint64_
         strata->room[kind] = room;
     }
     heap[*count] = hash;
-    sift_up(heap, (*count)++);
+    wane__heap_rise(heap, sizeof *heap, (*count)++, larger, NULL);
     return true;
 }
 

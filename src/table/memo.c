@@ -20,7 +20,7 @@ int wane__memo_new(uint64_t bytes, struct wane__memo **memo, wane_error *error) 
     /* One or two entries a bucket: 40 bytes for an entry, at most 4 for its share of the buckets. */
     made->buckets = 1;
     while (made->buckets <= made->most / 2) made->buckets *= 2;
-    made->newest = made->oldest = WANE__MEMO_NONE;
+    made->newest = made->oldest = made->cursor = WANE__MEMO_NONE;
     made->entry = wane__alloc_zero(made->most, sizeof *made->entry);
     made->bucket = wane__alloc(made->buckets * sizeof *made->bucket);
     if (made->entry == NULL || made->bucket == NULL) {
@@ -76,6 +76,7 @@ static uint32_t find(const struct wane__memo *memo, const struct wane__memo_key 
 
 static void take_out(struct wane__memo *memo, uint32_t at) {
     const struct wane__memo_entry *e = &memo->entry[at];
+    if (memo->cursor == at) memo->cursor = e->newer; /* it goes away, or to the end, where it is met again */
     if (e->newer != WANE__MEMO_NONE)
         memo->entry[e->newer].older = e->older;
     else
@@ -127,6 +128,11 @@ void wane__memo_add(struct wane__memo *memo, const struct wane__memo_key *key, i
     e->chain = *bucket;
     *bucket = at;
     put_first(memo, at);
+    memo->changes++;
+}
+
+uint64_t wane__memo_changes(const struct wane__memo *memo) {
+    return memo->changes;
 }
 
 void wane__memo_count(const struct wane__memo *memo, struct wane__memo_counts *counts) {

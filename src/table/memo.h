@@ -14,6 +14,7 @@
 #ifndef WANE_TABLE_MEMO_H
 #define WANE_TABLE_MEMO_H
 
+#include "core/buf.h"
 #include "core/file.h"
 #include "table/context.h"
 
@@ -63,8 +64,25 @@ void wane__memo_count(const struct wane__memo *memo, struct wane__memo_counts *c
  *     16   8  entries            …  36  entries, the least lately used first: low, high, length, tenant, token, 0 (8 8 4 4 4 8)
  *     24   4  vocabulary         …   8  XXH3-64 of all before
  */
-int wane__memo_save(const struct wane__memo *memo, const char *path, const char *origin, int vocab_size,
+int wane__memo_save(struct wane__memo *memo, const char *path, const char *origin, int vocab_size,
                     wane_error *error);
+/*
+ * The same bytes taken in pieces while the memo is in use: begin, go on until it says that it is complete, seal. Each entry is
+ * taken whole, so that whatever is added, used or given up in between, all that the picture holds was answered. What came
+ * after the beginning may be in it. One picture at a time; wane__memo_picture_drop ends one before its end. The buffer takes
+ * its room at the beginning (WANE_ENOMEM), and more only when very many entries are used meanwhile. Sealing needs no memo: any thread.
+ */
+int wane__memo_picture_begin(struct wane__memo *memo, const char *origin, int vocab_size,
+                             struct wane__buf *picture, wane_error *error);
+bool wane__memo_picture_go_on(struct wane__memo *memo, struct wane__buf *picture, uint64_t entries);
+void wane__memo_picture_drop(struct wane__memo *memo, struct wane__buf *picture);
+void wane__memo_picture_seal(struct wane__buf *picture);
+/* A sealed picture as a memo's file. */
+int wane__memo_picture_write(const struct wane__buf *picture, const char *path, wane_error *error);
+
+/* Rises with each token that is added. */
+uint64_t wane__memo_changes(const struct wane__memo *memo);
+
 /*
  * Add what a file's bytes hold to a new memo. WANE_EFORMAT: it is damaged, or of another version; WANE_EUNSUPPORTED: of another
  * origin. Then nothing was added. `name` is for the sentence.

@@ -24,40 +24,81 @@ static void write_text(struct wane__buf *buf, const char *text) {
     wane__buf_append(buf, text, strlen(text));
 }
 
-static void write_all(const struct wane__memo *memo, const char *origin, int vocab_size,
-                      struct wane__buf *buf) {
-    unsigned char head[HEAD] = {0}, entry[ENTRY] = {0}, tail[TAIL];
+/* Room for what is there, and for a few that are met twice because they were used meanwhile. */
+static uint64_t room_of(const struct wane__memo *memo) {
+    return memo->count + memo->count / 8 + 64;
+}
+
+/* Where a picture stops that is overtaken by use: so many entries must have been met twice only if pieces are tiny. */
+static uint64_t most_of(const struct wane__memo *memo) {
+    return 4 * (uint64_t)memo->count + 64;
+}
+
+int wane__memo_picture_begin(struct wane__memo *memo, const char *origin, int vocab_size,
+                             struct wane__buf *picture, wane_error *error) {
+    unsigned char head[HEAD] = {0};
+    wane__buf_clear(picture);
     memcpy(head, magic, sizeof magic);
     wane__put(head + 8, VERSION, 4);
     wane__put(head + 12, memo->tenants, 4);
-    wane__put(head + 16, memo->count, 8);
     wane__put(head + 24, (uint64_t)vocab_size, 4);
     wane__put(head + 28, strlen(origin), 4);
-    wane__buf_append(buf, head, HEAD);
-    wane__buf_append(buf, origin, strlen(origin));
-    for (uint32_t i = 0; i < memo->tenants; i++) write_text(buf, memo->tenant[i]);
-    if (!wane__buf_reserve(buf, memo->count * (size_t)ENTRY + TAIL)) return;
-    for (uint32_t at = memo->oldest; at != WANE__MEMO_NONE; at = memo->entry[at].newer) {
-        const struct wane__memo_entry *e = &memo->entry[at];
+    wane__buf_append(picture, head, HEAD);
+    wane__buf_append(picture, origin, strlen(origin));
+    for (uint32_t i = 0; i < memo->tenants; i++) write_text(picture, memo->tenant[i]);
+    if (!wane__buf_reserve(picture, room_of(memo) * (size_t)ENTRY + TAIL))
+        return wane__fail(error, WANE_ENOMEM, "No memory to write the memo.");
+    memo->cursor = memo->oldest;
+    memo->picture = (struct wane__memo_picture){most_of(memo), 0, memo->tenants};
+    return WANE_OK;
+}
+
+bool wane__memo_picture_go_on(struct wane__memo *memo, struct wane__buf *picture, uint64_t entries) {
+    struct wane__memo_picture *p = &memo->picture;
+    unsigned char entry[ENTRY] = {0};
+    for (; entries > 0 && memo->cursor != WANE__MEMO_NONE && p->taken < p->most; entries--) {
+        const struct wane__memo_entry *e = &memo->entry[memo->cursor];
+        memo->cursor = e->newer;
+        if (e->key.tenant >= p->tenants) continue; /* met for the first time since the beginning */
         wane__put(entry, e->key.name.low, 8);
         wane__put(entry + 8, e->key.name.high, 8);
         wane__put(entry + 16, e->key.length, 4);
         wane__put(entry + 20, e->key.tenant, 4);
         wane__put(entry + 24, (uint32_t)e->token, 4);
-        wane__buf_append(buf, entry, ENTRY);
+        wane__buf_append(picture, entry, ENTRY);
+        p->taken++;
     }
-    wane__put(tail, XXH3_64bits(buf->data, buf->size), 8);
-    wane__buf_append(buf, tail, TAIL);
+    if (memo->cursor != WANE__MEMO_NONE && p->taken < p->most) return false;
+    memo->cursor = WANE__MEMO_NONE;
+    wane__put((unsigned char *)picture->data + 16, p->taken, 8);
+    return true;
 }
 
-int wane__memo_save(const struct wane__memo *memo, const char *path, const char *origin, int vocab_size,
+void wane__memo_picture_drop(struct wane__memo *memo, struct wane__buf *picture) {
+    memo->cursor = WANE__MEMO_NONE;
+    wane__buf_free(picture);
+}
+
+void wane__memo_picture_seal(struct wane__buf *picture) {
+    unsigned char tail[TAIL];
+    wane__put(tail, XXH3_64bits(picture->data, picture->size), 8);
+    wane__buf_append(picture, tail, TAIL);
+}
+
+int wane__memo_picture_write(const struct wane__buf *picture, const char *path, wane_error *error) {
+    return wane__file_replace(path, "the memo", &(struct wane__file_part){picture->data, picture->size}, 1,
+                              0600, error);
+}
+
+int wane__memo_save(struct wane__memo *memo, const char *path, const char *origin, int vocab_size,
                     wane_error *error) {
     struct wane__buf buf = {0};
-    write_all(memo, origin, vocab_size, &buf);
-    int status = buf.failed
-                     ? wane__fail(error, WANE_ENOMEM, "No memory to write the memo %s.", path)
-                     : wane__file_replace(path, "the memo", &(struct wane__file_part){buf.data, buf.size}, 1,
-                                          0600, error);
+    int status = wane__memo_picture_begin(memo, origin, vocab_size, &buf, error);
+    if (status == WANE_OK) {
+        wane__memo_picture_go_on(memo, &buf, UINT64_MAX);
+        wane__memo_picture_seal(&buf);
+        status = wane__memo_picture_write(&buf, path, error);
+    }
     wane__buf_free(&buf);
     return status;
 }

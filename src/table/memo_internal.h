@@ -13,6 +13,12 @@ struct wane__memo_entry {
     uint32_t newer, older; /* by last use                          */
 };
 
+/* A picture under way. */
+struct wane__memo_picture {
+    uint64_t most, taken; /* entries */
+    uint32_t tenants;     /* those that its head names */
+};
+
 struct wane__memo {
     struct wane__memo_entry *entry;
     uint32_t *bucket;
@@ -20,6 +26,9 @@ struct wane__memo {
     uint32_t most, count;
     uint32_t newest, oldest;
     uint64_t evictions;
+    uint64_t changes; /* tokens that were added, ever        */
+    uint32_t cursor;  /* the next entry of a picture under way */
+    struct wane__memo_picture picture;
     char *tenant[WANE__MEMO_TENANTS];
     uint32_t tenants;
 };

@@ -4,6 +4,7 @@
  */
 #include "table/slmt_read.h"
 
+#include "core/bytes.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "sample/order.h"
@@ -39,12 +40,6 @@ static int damaged(const struct checking *c, const char *what) {
 }
 
 /* --------------------------------------------------------------------- header */
-
-static bool is_digest(const char text[32]) {
-    for (int i = 0; i < 32; i++)
-        if (!((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f'))) return false;
-    return true;
-}
 
 /* What tells a table from another file, a whole one from a cut one, and this version from another. */
 static int check_first(const struct checking *c, size_t size) {
@@ -84,7 +79,7 @@ static int check_numbers(const struct checking *c) {
     for (size_t i = 0; i < sizeof h->zeros; i++) odd |= h->zeros[i];
     if (odd != 0 || h->header_size != sizeof *h || h->sections != WANE__SLMT_SECTIONS)
         return damaged(c, "its header holds what this version does not have");
-    if (!is_digest(h->model) || !is_digest(h->tokenizer) || h->vocab_size < 1 ||
+    if (!wane__is_digest(h->model) || !wane__is_digest(h->tokenizer) || h->vocab_size < 1 ||
         h->vocab_size > WANE__SLMT_VOCAB_MOST)
         return damaged(c, "its header does not say which model it is of");
     if (h->window < 1 || h->window > WANE__WINDOW_MOST || h->depth < 1 || h->depth > WANE__SLMT_DEPTH ||

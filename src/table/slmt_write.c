@@ -6,6 +6,7 @@
  */
 #include "table/slmt_file.h"
 
+#include "core/bytes.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/memory.h"
@@ -18,19 +19,14 @@
 
 /* ------------------------------------------------------------------- checking */
 
-static bool is_digest(const char text[33]) {
-    for (int i = 0; i < 32; i++)
-        if (!((text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f'))) return false;
-    return text[32] == '\0';
-}
-
 static bool within(float x, float low, float high) { /* false for NaN */
     return x >= low - 1e-3f && x <= high + 1e-3f;
 }
 
 static int check_head(const struct wane__slmt_content *c, wane_error *error) {
     const char *wrong = NULL;
-    if (!is_digest(c->origin.model) || !is_digest(c->origin.tokenizer))
+    if (!wane__is_digest(c->origin.model) || !wane__is_digest(c->origin.tokenizer) ||
+        c->origin.model[32] != '\0' || c->origin.tokenizer[32] != '\0')
         wrong = "the digest of its model or its tokenizer is not 32 hexadecimal digits";
     else if (c->origin.vocab_size < 1 || c->origin.vocab_size > WANE__SLMT_VOCAB_MOST)
         wrong = "its vocabulary does not have 1 to 16,777,216 tokens";

@@ -11,6 +11,7 @@
  */
 #include "table/trace_hold.h"
 
+#include "core/bytes.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -69,10 +70,6 @@ void wane__trace_view(const struct wane__trace_mark *mark, struct wane__trace_vi
     } else {
         memcpy(&view->end, at, sizeof view->end);
     }
-}
-
-static size_t padded(size_t size) {
-    return (size + 7u) & ~(size_t)7u;
 }
 
 int wane__trace_hold_new(const char *pattern_path,
@@ -151,7 +148,7 @@ static struct held *begin(struct wane__trace_hold *h, const char *id, wane_recor
 }
 
 static bool keep(struct wane__trace_hold *h, struct held *held, const struct wane__trace_mark *mark) {
-    size_t size = padded(mark->size);
+    size_t size = wane__padded(mark->size);
     if (h->bytes + size > h->bytes_most || !wane__buf_reserve(&held->records, size)) return false;
     memcpy(held->records.data + held->records.size, mark, size); /* the padding lies in the queue, too */
     held->records.size += size;
@@ -225,7 +222,7 @@ static bool join_tokens(struct wane__trace_hold *h, const struct held *held, str
         if (mark->type == WANE__TRACE_TOKEN) fine = add_token(&h->tokens, view->token.token);
         for (size_t i = 0; mark->type == WANE__TRACE_REQUEST && i < view->request.prompt_count && fine; i++)
             fine = add_token(&h->tokens, view->request.prompt[i]);
-        at += padded(mark->size);
+        at += wane__padded(mark->size);
     }
     return fine;
 }
@@ -308,10 +305,10 @@ static bool write_held(struct wane__trace_hold *h, struct held *held, const stru
 
     struct wane__context_name before = wane__context_begin(request.tenant);
     size_t named = 0;
-    for (size_t at = padded(first->size); at < held->records.size;) {
+    for (size_t at = wane__padded(first->size); at < held->records.size;) {
         const struct wane__trace_mark *mark = (const void *)(held->records.data + at);
         wane__trace_view(mark, &view);
-        at += padded(mark->size);
+        at += wane__padded(mark->size);
         struct wane__trace_token *t = &view.token;
         if (!may_be_written(h, t)) {
             withheld++;

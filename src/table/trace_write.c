@@ -13,6 +13,7 @@
  */
 #include "table/trace_write.h"
 
+#include "core/bytes.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -61,10 +62,6 @@ struct part {
     size_t size;
 };
 
-static size_t padded(size_t size) {
-    return (size + 7u) & ~(size_t)7u;
-}
-
 static void count_drop(wane_recorder_state *state, enum wane__trace_type type) {
     state->dropped_requests += type == WANE__TRACE_REQUEST;
     state->dropped_tokens += type == WANE__TRACE_TOKEN;
@@ -75,7 +72,7 @@ static bool append(struct wane__trace_writer *w, enum wane__trace_type type, con
     struct wane__trace_mark mark = {.type = type, .size = sizeof mark};
     for (int i = 0; i < count; i++) mark.size += parts[i].size;
     bool small = type == WANE__TRACE_END || type == WANE__TRACE_VOTE;
-    size_t size = padded(mark.size), limit = w->half - (small ? 0 : w->reserve);
+    size_t size = wane__padded(mark.size), limit = w->half - (small ? 0 : w->reserve);
     pthread_mutex_lock(&w->lock);
     bool fits = size <= limit && w->inbox_size <= limit - size;
     if (fits) {
@@ -256,7 +253,7 @@ static void write_outbox(struct wane__trace_writer *w, size_t size) {
         else
             write_record(w, mark);
         if (w->text.size >= PORTION || w->text.failed) put_text(w);
-        at += padded(mark->size);
+        at += wane__padded(mark->size);
     }
     put_text(w);
 }

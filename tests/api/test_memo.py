@@ -1,5 +1,7 @@
 """The memo through the server: a repeated request gives the same bytes without the engine, and nobody else's."""
-from support import anthropic_stream, chat, messages
+import os
+
+from support import anthropic_stream, chat, eventually, messages, start_scripted
 
 TEXT = "one potato, two potato, three potato, four; " * 4
 REPLIES = [{"match": "potato", "text": TEXT}]
@@ -55,3 +57,50 @@ def test_from_process_to_process(scripted, tmp_path):
     again, by = moved(server, lambda: server.post("/v1/messages", body).json())
     assert again["content"] == first["content"]
     assert by["wane_engine_calls_total"] == 0 and server.metrics()["wane_memo_entries"] == by["wane_memo_hits_total"]
+
+
+def test_a_killed_server_keeps_what_was_saved(scripted, tmp_path):
+    path = str(tmp_path / "kept.memo")
+    body = messages(PROMPT, max_tokens=300)
+    server = start_scripted(str(tmp_path), "killed", replies=REPLIES, memo=MEMO, memo_file=path, memo_save=1)
+    first = server.post("/v1/messages", body).json()
+    # Nobody asks for anything: the idle engine thread must do it by itself, and once, since nothing changes.
+    eventually(lambda: server.metrics()["wane_memo_saves_total"] == 1, seconds=20, what="the save")
+    kept = open(path, "rb").read()
+    server.process.kill()
+    assert server.process.wait(20) == -9
+    assert open(path, "rb").read() == kept
+    assert os.listdir(tmp_path).count("kept.memo") == 1
+    server.process.stdout.close()
+    again_server = scripted(replies=REPLIES, memo=MEMO, memo_file=path)
+    again, by = moved(again_server, lambda: again_server.post("/v1/messages", body).json())
+    assert again["content"] == first["content"] and by["wane_engine_calls_total"] == 0
+
+
+def test_saved_again_only_when_something_changed(scripted, tmp_path):
+    path = str(tmp_path / "kept.memo")
+    server = scripted(replies=REPLIES, memo=MEMO, memo_file=path, memo_save=1)
+
+    def saves():
+        return server.metrics()["wane_memo_saves_total"]
+
+    server.post("/v1/messages", messages(PROMPT, max_tokens=30))
+    eventually(lambda: saves() == 1, seconds=20, what="the first save")
+    entries = server.metrics()["wane_memo_entries"]
+    server.post("/v1/messages", messages(PROMPT, max_tokens=30))  # repeated: nothing new
+    server.post("/v1/messages", messages(PROMPT, max_tokens=60))
+    eventually(lambda: saves() == 2, seconds=20, what="the second save")
+    assert server.metrics()["wane_memo_entries"] > entries
+
+
+def test_a_save_that_fails(scripted, tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    server = scripted(replies=REPLIES, memo=MEMO, memo_file=str(folder / "kept.memo"), memo_save=1)
+    folder.rmdir()
+    first = server.post("/v1/messages", messages(PROMPT, max_tokens=30)).json()
+    eventually(lambda: server.metrics()["wane_memo_save_failures_total"] >= 1, seconds=20, what="the failure")
+    assert "Cannot write the memo" in open(server.log).read()
+    folder.mkdir()
+    eventually(lambda: server.metrics()["wane_memo_saves_total"] == 1, seconds=20, what="the next try")
+    assert server.post("/v1/messages", messages(PROMPT, max_tokens=30)).json()["content"] == first["content"]

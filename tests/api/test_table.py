@@ -48,6 +48,10 @@ def test_start_with_a_table(scripted, table):
     m = server.metrics()
     looked = sum(m[f'wane_table_tokens_total{{grade="{g}"}}'] for g in ("strict", "rank", "miss", "absent"))
     assert looked == 6  # five letters and the end of the turn
+    name = server.get("/v1/models").json()["data"][0]["id"]
+    for grade in ("strict", "rank"):
+        hits = m[f'slmt_hit_total{{model="{name}",grade="{grade}"}}']
+        assert hits == m[f'wane_table_tokens_total{{grade="{grade}"}}']
     server.log_text = open(server.log).read()
     assert "300 entries" in server.log_text
 
@@ -84,14 +88,32 @@ def test_reload_without_a_table(scripted):
     answers(server)
 
 
-def test_reload_needs_a_key(scripted, table, tmp_path):
+def test_reload_needs_a_key_with_the_right(scripted, table, tmp_path):
     keys = tmp_path / "keys"
-    keys.write_text("ada physics secret-key-of-ada\n")
+    keys.write_text("ada physics secret-key-of-ada admin\nbob physics secret-key-of-bob\n")
     keys.chmod(0o600)
     server = scripted(table=table(300), key_file=str(keys), replies=[HI])
+    ada, bob = {"x-api-key": "secret-key-of-ada"}, {"x-api-key": "secret-key-of-bob"}
+    table(301)
     assert server.post(RELOAD, "").status == 401
     assert server.post(RELOAD, "", headers={"x-api-key": "wrong"}).status == 401
-    assert server.post(RELOAD, "", headers={"x-api-key": "secret-key-of-ada"}).status == 200
+    reply = server.post(RELOAD, "", headers=bob)
+    assert reply.status == 403 and "\"bob\" may not" in reply.json()["error"]["message"]
+    assert reply.json()["error"]["code"] == "admin_key_needed"
+    reply = server.post(RELOAD, "", headers={**bob, "anthropic-version": "2023-06-01"})
+    assert reply.status == 403 and reply.json()["error"]["type"] == "permission_error"
+    assert server.metrics(ada)["wane_table_entries"] == 300
+    assert server.post("/v1/messages", messages("hi"), headers=bob).status == 200
+    assert server.post(RELOAD, "", headers=ada).status == 200
+    assert server.metrics(bob)["wane_table_entries"] == 301
+
+
+def test_reload_on_an_open_server(scripted, table):
+    """Whoever can reach it would be its operator."""
+    server = scripted(table=table(300), host="0.0.0.0", open=True, replies=[HI])
+    reply = server.post(RELOAD, "")
+    assert reply.status == 403 and "--key-file" in reply.json()["error"]["message"]
+    answers(server)
 
 
 def test_reload_by_signal(scripted, table):

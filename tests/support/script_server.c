@@ -11,7 +11,7 @@
  *                   logits (an object of token ids and logits; the rest are 0)
  *     context, sequences, batch, prompt_delay_ms, peak, recurrent
  *     queue, window_ms, max_ms, prompt_chunk, no_prefix_reuse
- *     memo (bytes), memo_file, draft
+ *     memo (bytes), memo_file, memo_save (seconds), draft
  *     table, table_key, table_meaning ("argmax"), table_poll_ms
  *     record        an object: folder, plain, all_logits, redact_file, queue_bytes
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
@@ -242,6 +242,8 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     if (code == WANE_OK)
         code = wane_model_set_memo(model, (uint64_t)number(setup->file, "memo", 0),
                                    json_string_value(json_object_get(setup->file, "memo_file")), &error);
+    if (code == WANE_OK)
+        code = wane_model_set_memo_save(model, (unsigned)number(setup->file, "memo_save", 0), &error);
     if (code == WANE_OK) code = wane_server_start(model, &options, &server, &error);
     if (code == WANE_OK) {
         int signal_number = 0;

@@ -155,4 +155,18 @@ static inline void rig_overwrite(const char *path, const void *bytes, size_t siz
     assert_int_equal(fclose(file), 0);
 }
 
+/* The file's bytes; wane__free them. */
+static inline unsigned char *rig_image(const struct rig *rig, size_t *size) {
+    unsigned char *image;
+    wane_error error = {0};
+    if (wane__slmt_build(&rig->content, &image, size, &error) != WANE_OK) fail_msg("%s", error.text);
+    return image;
+}
+
+static inline void rig_parse(const unsigned char *image, size_t size, struct wane__slmt *table) {
+    wane_error error = {0};
+    *table = (struct wane__slmt){0};
+    if (wane__slmt_parse("t", image, size, NULL, table, &error) != WANE_OK) fail_msg("%s", error.text);
+}
+
 #endif

@@ -143,8 +143,8 @@ static struct wane__answer answer_of(const char *text, enum wane__answer_state s
     return (struct wane__answer){.state = state, .tokens = row, .count = size, .text = text, .size = size};
 }
 
-static struct wane__verdict decide(const char *a, const char *b, const char *c, const char *states,
-                                   struct wane__value_pattern *pattern) {
+static struct wane__vote_result decide(const char *a, const char *b, const char *c, const char *states,
+                                       struct wane__value_pattern *pattern) {
     const char *text[] = {a, b, c};
     struct wane__answer answers[WANE__ANSWERS];
     for (int i = 0; i < WANE__ANSWERS; i++) {
@@ -182,7 +182,7 @@ static void test_a_vote_ends_early(void **state) {
 
 static void test_answers_that_are_gone(void **state) {
     (void)state;
-    struct wane__verdict v = decide("ab", "", "", "wgg", NULL);
+    struct wane__vote_result v = decide("ab", "", "", "wgg", NULL);
     assert_true(v.chosen == 0 && v.by_default);
     v = decide("ab", "cd", "", "wwg", NULL);
     assert_true(v.chosen == 0 && v.by_default);
@@ -198,7 +198,7 @@ static void test_values_outvote_closeness(void **state) {
     (void)state;
     struct wane__value_pattern *pattern = NULL;
     assert_int_equal(wane__value_pattern_new("=(\\d+)", &pattern, NULL), WANE_OK);
-    struct wane__verdict v = decide("aaaa=1", "aaab=2", "zzzzzzzz=2", "www", pattern);
+    struct wane__vote_result v = decide("aaaa=1", "aaab=2", "zzzzzzzz=2", "www", pattern);
     assert_true(v.chosen == 1 && v.by_value);
     v = decide("aaaa=1", "zz=2", "aaab=1", "wow", pattern);
     assert_true(v.chosen == 0 && v.by_value);

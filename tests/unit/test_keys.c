@@ -75,6 +75,20 @@ static void test_hashed_keys(void **state) {
     refused(line, strlen(line), "line 1");
 }
 
+static void test_rights(void **state) {
+    (void)state;
+    char text[300];
+    snprintf(text, sizeof text, "ada a blake2b:%s\tadmin # the boss\nbob a bob-key-123456 # admin\n",
+             ada_hash);
+    struct wane__keys *keys = parse(text);
+    struct wane__key found;
+    assert_true(find(keys, "ada-key-123456", &found));
+    assert_true(found.admin);
+    assert_true(find(keys, "bob-key-123456", &found));
+    assert_false(found.admin);
+    wane__keys_free(keys);
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -82,7 +96,15 @@ static void test_refused(void **state) {
         {"# nothing\n\n", "no key"},
         {"ada physics\n", "line 1"},
         {"\n\nada\n", "line 3"},
-        {"ada physics key-12345678 more\n", "more"},
+        {"ada physics key-12345678 more\n", "admin, mode=NAME and domain=NAME"},
+        {"ada physics key-12345678 Admin\n", "admin, mode=NAME"},
+        {"ada physics key-12345678 admins\n", "admin, mode=NAME"},
+        {"ada physics key-12345678 admin mode=off domain=x admin\n", "more"},
+        {"ada physics key-12345678 mode=fast\n", "off, legacy or wane"},
+        {"ada physics key-12345678 mode=\n", "off, legacy or wane"},
+        {"ada physics key-12345678 domain=\n", "domain=NAME"},
+        {"ada physics key-12345678 domain=a/b\n", "domain=NAME"},
+        {"ada physics admin\n", "8 to 512"},
         {"ada a key-12345678\nada b key-87654321\n", "\"ada\" occurs twice"},
         {"ada a key-12345678\nbob a key-12345678\n", "same key"},
         {"ada a short\n", "8 to 512"},
@@ -138,10 +160,8 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_keys),
-        cmocka_unit_test(test_hashed_keys),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_plain_keys), cmocka_unit_test(test_hashed_keys), cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

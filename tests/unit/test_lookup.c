@@ -14,9 +14,7 @@ static struct wane__slmt_hit ask(const struct spot *spot, uint32_t count, uint32
     struct rig rig;
     struct wane__slmt table = {0};
     struct wane__slmt_hit hit;
-    unsigned char *image;
     size_t size;
-    wane_error error = {0};
     rig_init(&rig, 5, count, 0);
     struct wane__slmt_entry *e = &rig.entry[ENTRY];
     e->top_count = 3;
@@ -31,8 +29,8 @@ static struct wane__slmt_hit ask(const struct spot *spot, uint32_t count, uint32
             p->top[k] = (struct wane__candidate){100 + k, 10.0f - (float)k + spot[i].shift};
         if (spot[i].other) p->top[2].token = 500;
     }
-    if (wane__slmt_build(&rig.content, &image, &size, &error) != WANE_OK) fail_msg("%s", error.text);
-    if (wane__slmt_parse("t", image, size, NULL, &table, &error) != WANE_OK) fail_msg("%s", error.text);
+    unsigned char *image = rig_image(&rig, &size);
+    rig_parse(image, size, &table);
     assert_true(wane__slmt_lookup(&table, e->key, index, context, &hit));
     assert_ptr_equal(&table.slot[hit.slot], wane__slmt_find(&table, e->key));
     assert_false(wane__slmt_lookup(&table, (struct wane__slmt_key){e->key.window, e->key.ten ^ 2}, index,
@@ -109,9 +107,7 @@ static void test_between_changes_order(void **unused) {
     struct rig rig;
     struct wane__slmt table = {0};
     struct wane__slmt_hit hit;
-    unsigned char *image;
     size_t size;
-    wane_error error = {0};
     rig_init(&rig, 1, 2, 0);
     rig.entry[0].top_count = 2;
     rig.entry[0].top[0] = (struct wane__candidate){7, 4};
@@ -125,8 +121,8 @@ static void test_between_changes_order(void **unused) {
     rig.position[0].top[1] = (struct wane__candidate){9, 0};
     rig.position[1].top[0] = (struct wane__candidate){9, 4};
     rig.position[1].top[1] = (struct wane__candidate){7, 0};
-    if (wane__slmt_build(&rig.content, &image, &size, &error) != WANE_OK) fail_msg("%s", error.text);
-    if (wane__slmt_parse("t", image, size, NULL, &table, &error) != WANE_OK) fail_msg("%s", error.text);
+    unsigned char *image = rig_image(&rig, &size);
+    rig_parse(image, size, &table);
     for (uint32_t index = 2000; index <= 2100; index++) {
         assert_true(wane__slmt_lookup(&table, rig.entry[0].key, index, 5, &hit));
         float seven = 4 - 4 * (float)(index - 2000) / 100;

@@ -282,12 +282,99 @@ static void test_damage(void **unused) {
     free(bytes);
 }
 
+static struct wane__memo *read_back(const struct wane__buf *picture, uint64_t bytes) {
+    struct wane__memo *memo = memo_of(bytes);
+    wane_error error = {0};
+    if (wane__memo_parse(memo, "m", picture->data, picture->size, ORIGIN, VOCAB, &error) != WANE_OK)
+        fail_msg("%s", error.text);
+    return memo;
+}
+
+/* A picture in pieces, with everything going on in between: what was there before it is in it, or was given up; all is true. */
+static void test_picture_in_pieces(void **unused) {
+    (void)unused;
+    enum { FULL = 0, ROOMY = 1 };
+    for (int kind = FULL; kind <= ROOMY; kind++) {
+        for (uint64_t piece = 1; piece < 400; piece = piece * 3 + 1) {
+            struct wane__memo *memo = memo_of(kind == FULL ? 20000 : 400000);
+            struct wane__buf picture = {0};
+            struct wane__memo_counts counts;
+            wane_error error = {0};
+            assert_int_equal(wane__memo_tenant(memo, "a"), 0);
+            for (uint64_t n = 0; n < 454; n++) add(memo, n, (int32_t)(n % VOCAB));
+            assert_int_equal(wane__memo_picture_begin(memo, ORIGIN, VOCAB, &picture, &error), WANE_OK);
+            size_t room = picture.capacity;
+            uint64_t turn = 0, next = 454;
+            while (!wane__memo_picture_go_on(memo, &picture, piece)) {
+                find(memo, turn * 7 % next, true); /* used: moves to the end, the cursor's entry too */
+                find(memo, turn, true);
+                if (turn++ % 2 == 0) {
+                    add(memo, next, (int32_t)(next % VOCAB));
+                    next++;
+                }
+                if (turn == 3) { /* of a tenant whom the head does not name */
+                    assert_int_equal(wane__memo_tenant(memo, "late"), 1);
+                    struct wane__memo_key late = key(77777, 1);
+                    wane__memo_add(memo, &late, 5);
+                }
+            }
+            wane__memo_picture_seal(&picture);
+            assert_false(picture.failed);
+            if (piece > 100) assert_int_equal(picture.capacity, room); /* nothing was taken on the way */
+            struct wane__memo *back = read_back(&picture, 400000);
+            for (uint64_t n = 0; n < next; n++) {
+                int32_t token = find(back, n, false), now = find(memo, n, false);
+                if (token >= 0) assert_int_equal(token, n % VOCAB);
+                if (kind == ROOMY && n < 454 && piece > 1) assert_true(token >= 0);
+                if (n < 454 && piece > 100) assert_true(token >= 0 || now < 0);
+            }
+            wane__memo_count(back, &counts);
+            assert_true(counts.entries > 300);
+            assert_int_equal(wane__memo_tenant(back, "late"), 1); /* it was not known */
+            wane__memo_free(back);
+            wane__memo_free(memo);
+            wane__buf_free(&picture);
+        }
+    }
+}
+
+/* At rest it is the whole memo, in its order: the file. */
+static void test_picture_at_rest(void **unused) {
+    (void)unused;
+    struct wane__memo *memo = memo_of(100000);
+    struct wane__buf whole = {0}, pieces = {0};
+    wane_error error = {0};
+    assert_int_equal(wane__memo_tenant(memo, "a"), 0);
+    for (uint64_t n = 0; n < 3000; n++) add(memo, n, (int32_t)(n % VOCAB));
+    uint64_t before = wane__memo_changes(memo);
+    assert_int_equal(before, 3000);
+    assert_int_equal(wane__memo_picture_begin(memo, ORIGIN, VOCAB, &whole, &error), WANE_OK);
+    assert_false(wane__memo_picture_go_on(memo, &whole, 10));
+    wane__memo_picture_drop(memo, &whole); /* given up: the next begins at the beginning */
+    assert_int_equal(wane__memo_picture_begin(memo, ORIGIN, VOCAB, &whole, &error), WANE_OK);
+    assert_true(wane__memo_picture_go_on(memo, &whole, UINT64_MAX));
+    assert_int_equal(wane__memo_picture_begin(memo, ORIGIN, VOCAB, &pieces, &error), WANE_OK);
+    while (!wane__memo_picture_go_on(memo, &pieces, 17)) {}
+    assert_int_equal(whole.size, pieces.size);
+    assert_memory_equal(whole.data, pieces.data, whole.size);
+    assert_int_equal(wane__memo_changes(memo), before); /* looking changes nothing */
+    wane__buf_free(&whole);
+    wane__buf_free(&pieces);
+    wane__memo_free(memo);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),  cmocka_unit_test(test_a_million),
-        cmocka_unit_test(test_order),   cmocka_unit_test(test_first_answer_stays),
-        cmocka_unit_test(test_whose),   cmocka_unit_test(test_file),
-        cmocka_unit_test(test_foreign), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_picture_in_pieces),
+        cmocka_unit_test(test_picture_at_rest),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_a_million),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_first_answer_stays),
+        cmocka_unit_test(test_whose),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, make, sweep);
 }

@@ -6,19 +6,6 @@
 
 #include <xxhash.h>
 
-static void parse_image(const unsigned char *image, size_t size, struct wane__slmt *table) {
-    wane_error error = {0};
-    *table = (struct wane__slmt){0};
-    if (wane__slmt_parse("t", image, size, NULL, table, &error) != WANE_OK) fail_msg("%s", error.text);
-}
-
-static unsigned char *build(const struct rig *rig, size_t *size) {
-    unsigned char *image;
-    wane_error error = {0};
-    if (wane__slmt_build(&rig->content, &image, size, &error) != WANE_OK) fail_msg("%s", error.text);
-    return image;
-}
-
 /* ------------------------------------------------------------------------ round trip */
 
 static void same_top(const struct wane__candidate *a, int count, const struct wane__candidate *b,
@@ -105,8 +92,8 @@ static void test_absent_keys(void **unused) {
     struct wane__slmt table;
     size_t size;
     rig_init(&rig, 3000, 0, 0);
-    unsigned char *image = build(&rig, &size);
-    parse_image(image, size, &table);
+    unsigned char *image = rig_image(&rig, &size);
+    rig_parse(image, size, &table);
     assert_null(wane__slmt_find(&table, (struct wane__slmt_key){0, 0}));
     assert_null(wane__slmt_find(&table, (struct wane__slmt_key){UINT64_MAX, 0}));
     assert_null(wane__slmt_find(&table, (struct wane__slmt_key){UINT64_MAX, UINT32_MAX}));
@@ -131,8 +118,8 @@ static void test_crowded_keys(void **unused) {
         rig.entry[i].key.window = i < 200 ? 7 : UINT64_MAX - 399 + i;
         rig.entry[i].key.ten = i < 200 ? i : 0;
     }
-    unsigned char *image = build(&rig, &size);
-    parse_image(image, size, &table);
+    unsigned char *image = rig_image(&rig, &size);
+    rig_parse(image, size, &table);
     assert_true(table.slots > table.range + 1);
     for (uint32_t i = 0; i < 400; i++) check_entry(&rig, &table, i);
     assert_null(wane__slmt_find(&table, (struct wane__slmt_key){UINT64_MAX - 400, 0}));
@@ -146,13 +133,13 @@ static void test_reproducible_and_bounded(void **unused) {
     struct rig rig;
     size_t size, again_size;
     rig_init(&rig, 50000, 140000, 10000);
-    unsigned char *image = build(&rig, &size), *again = build(&rig, &again_size);
+    unsigned char *image = rig_image(&rig, &size), *again = rig_image(&rig, &again_size);
     assert_int_equal(size, again_size);
     assert_memory_equal(image, again, size);
     assert_true(size <= 12 * 1000 * 1000);
     assert_true(wane__slmt_size(50000, 0, 0) <= 5500000);
     struct wane__slmt table;
-    parse_image(image, size, &table);
+    rig_parse(image, size, &table);
     check_all(&rig, &table);
     wane__free(image);
     wane__free(again);
@@ -250,7 +237,7 @@ static void test_cut_anywhere(void **unused) {
     size_t size;
     wane_error error;
     rig_init(&rig, 30, 60, 9);
-    unsigned char *image = build(&rig, &size);
+    unsigned char *image = rig_image(&rig, &size);
     for (size_t cut = 0; cut < size; cut++) {
         unsigned char *exact = wane__alloc(cut); /* so that a sanitizer sees a read behind it */
         memcpy(exact, image, cut);
@@ -283,7 +270,7 @@ static void test_flip_anywhere(void **unused) {
     size_t size;
     wane_error error;
     rig_init(&rig, 30, 60, 9);
-    unsigned char *image = build(&rig, &size);
+    unsigned char *image = rig_image(&rig, &size);
     assert_int_equal(try_parse(image, size, &error), WANE_OK);
     for (size_t at = 0; at < size; at++) {
         image[at] ^= (unsigned char)(1u << at % 8);
@@ -338,10 +325,10 @@ static void test_made_up(void **unused) {
     size_t size;
     wane_error error;
     rig_init(&rig, 30, 60, 9);
-    unsigned char *image = build(&rig, &size), *copy = wane__alloc_aligned(64, size);
+    unsigned char *image = rig_image(&rig, &size), *copy = wane__alloc_aligned(64, size);
     struct wane__slmt_header *h = (void *)copy;
     struct wane__slmt table;
-    parse_image(image, size, &table);
+    rig_parse(image, size, &table);
     size_t used = (size_t)(wane__slmt_find(&table, rig.entry[8].key) - table.slot), empty = 0;
     while (table.slot[empty].shape != 0) empty++;
 #define MADE_UP(change)                                                                              \
@@ -516,7 +503,7 @@ static void test_vector(void **unused) {
         }
     assert_memory_equal(image, expected, size);
     struct wane__slmt table;
-    parse_image(expected, size, &table);
+    rig_parse(expected, size, &table);
     free(expected);
     wane__free(image);
 }

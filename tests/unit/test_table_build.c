@@ -20,6 +20,17 @@ static wane_table_build_options defaults(void) {
     return set;
 }
 
+/* A build of the first `count` records, done: free it. `report` may be NULL. */
+static struct wane__build *built(const struct rig *rig, const wane_table_build_options *set,
+                                 const struct wane__trace_token *all, size_t count,
+                                 struct wane__slmt_content *content, wane_table_report *report) {
+    struct wane__build *build = rig_build(rig, set);
+    wane_error error = {0};
+    rig_read(build, all, NULL, 0, count);
+    if (wane__build_table(build, content, report, &error) != WANE_OK) fail_msg("%s", error.text);
+    return build;
+}
+
 /* -------------------------------------------------------------------- the long way */
 
 struct reference {
@@ -72,11 +83,9 @@ static void test_against_all_pairs(void **state) {
         size_t count;
         struct wane__trace_token *all = rig_make(&rig, &count);
         wane_table_build_options set = defaults();
-        struct wane__build *build = rig_build(&rig, &set);
         struct wane__slmt_content content;
         wane_table_report report;
-        rig_read(build, all, NULL, 0, count);
-        assert_int_equal(wane__build_table(build, &content, &report, NULL), WANE_OK);
+        struct wane__build *build = built(&rig, &set, all, count, &content, &report);
         uint32_t stable = 0, at = 0, checked = 0;
         for (uint32_t i = 0; i < content.entry_count; i++) {
             const struct wane__slmt_entry *e = &content.entry[i];
@@ -183,6 +192,49 @@ static void test_same_bytes(void **state) {
     }
 }
 
+struct line {
+    uint8_t bytes[24];
+};
+
+static int by_bytes(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(struct line));
+}
+
+/* In one block, in many runs; with prefixes of all kinds, with a few, with one: each record once, in order. */
+static void test_sort_of_many(void **state) {
+    (void)state;
+    enum { MANY = 30000 };
+    struct line *all = calloc(MANY, sizeof *all);
+    for (int kind = 0; kind < 4; kind++) {
+        for (int runs = 0; runs < 2; runs++) {
+            struct wane__sorter *sorter;
+            const uint8_t *bytes;
+            size_t size;
+            wane_error error = {0};
+            assert_int_equal(wane__sorter_new(NULL, runs == 0 ? 4 << 20 : 1 << 20, &sorter, &error), WANE_OK);
+            for (int i = 0; i < MANY; i++) {
+                uint64_t bits = wane__mix64((uint64_t)i);
+                uint64_t prefix = kind == 0 ? bits : kind == 1 ? bits % 7 << 60 : kind == 2 ? 0 : bits >> 20;
+                wane__put_big(all[i].bytes, prefix, 8);
+                wane__put_big(all[i].bytes + 8, wane__mix64(bits) % 1000, 8); /* some are the same */
+                assert_int_equal(wane__sorter_add(sorter, all[i].bytes, sizeof all[i].bytes, &error),
+                                 WANE_OK);
+            }
+            qsort(all, MANY, sizeof *all, by_bytes);
+            assert_int_equal(wane__sorter_finish(sorter, &error), WANE_OK);
+            assert_true((wane__sorter_spilled(sorter) > 0) == (runs == 1));
+            for (int i = 0; i < MANY; i++) {
+                assert_int_equal(wane__sorter_next(sorter, &bytes, &size, &error), 1);
+                assert_int_equal(size, sizeof all[i].bytes);
+                assert_memory_equal(bytes, all[i].bytes, size);
+            }
+            assert_int_equal(wane__sorter_next(sorter, &bytes, &size, &error), 0);
+            wane__sorter_free(sorter);
+        }
+    }
+    free(all);
+}
+
 /* -------------------------------------------------------------------- bounds */
 
 static void test_samples_of_a_kind(void **state) {
@@ -192,11 +244,9 @@ static void test_samples_of_a_kind(void **state) {
     for (size_t i = 0; i < count; i++) all[i].kind = i % 50 == 0 ? WANE__KIND_CODE : WANE__KIND_SINGLE;
     wane_table_build_options set = defaults();
     set.samples = 500;
-    struct wane__build *build = rig_build(&small, &set);
     struct wane__slmt_content content;
     wane_table_report report;
-    rig_read(build, all, NULL, 0, count);
-    assert_int_equal(wane__build_table(build, &content, &report, NULL), WANE_OK);
+    struct wane__build *build = built(&small, &set, all, count, &content, &report);
     assert_int_equal(report.used[WANE__KIND_SINGLE], 500);
     assert_int_equal(report.used[WANE__KIND_CODE], report.kinds[WANE__KIND_CODE]);
     assert_int_equal(report.kinds[WANE__KIND_SINGLE] + report.kinds[WANE__KIND_CODE], count);
@@ -233,9 +283,7 @@ static void test_caps(void **state) {
     rig_read(build, all, NULL, 0, count);
     assert_int_equal(wane__build_table(build, &content, NULL, NULL), WANE_OK);
     set.max_entries = 77;
-    capped = rig_build(&rig, &set);
-    rig_read(capped, all, NULL, 0, count);
-    assert_int_equal(wane__build_table(capped, &content, NULL, NULL), WANE_OK);
+    capped = built(&rig, &set, all, count, &content, NULL);
     assert_int_equal(content.entry_count, 77);
     for (uint32_t i = 0, in = 0; i < build->picks; i++) {
         uint32_t better = 0;
@@ -297,11 +345,9 @@ static void test_exact_repeats(void **state) {
     size_t count;
     struct wane__trace_token *all = rig_make(&rig, &count);
     wane_table_build_options set = defaults();
-    struct wane__build *build = rig_build(&rig, &set);
     struct wane__slmt_content content;
     wane_table_report report;
-    rig_read(build, all, NULL, 0, count);
-    assert_int_equal(wane__build_table(build, &content, &report, NULL), WANE_OK);
+    struct wane__build *build = built(&rig, &set, all, count, &content, &report);
     assert_int_equal(repeats(build, &content, all, count), count);
     uint64_t strict = 0, records = 0;
     for (int kind = 0; kind < WANE__KINDS; kind++) {
@@ -315,9 +361,7 @@ static void test_exact_repeats(void **state) {
     size_t once = (size_t)rig.length;
     for (int least = 1; least <= 2; least++) {
         set.min_seen = least;
-        build = rig_build(&rig, &set);
-        rig_read(build, all, NULL, 0, once);
-        assert_int_equal(wane__build_table(build, &content, &report, NULL), WANE_OK);
+        build = built(&rig, &set, all, once, &content, &report);
         assert_int_equal(repeats(build, &content, all, once), least == 1 ? once : 0);
         wane__build_free(build);
     }
@@ -335,11 +379,9 @@ static void test_unstable_places(void **state) {
         for (int k = 0; k < all[i].top_count; k++)
             all[i].top[k].token = (int32_t)((i * 64 + (size_t)k) % 1009);
     wane_table_build_options set = defaults();
-    struct wane__build *build = rig_build(&rig, &set);
     struct wane__slmt_content content;
     wane_table_report report;
-    rig_read(build, all, NULL, 0, count);
-    assert_int_equal(wane__build_table(build, &content, &report, NULL), WANE_OK);
+    struct wane__build *build = built(&rig, &set, all, count, &content, &report);
     assert_int_equal(report.stable, 0);
     assert_int_equal(content.position_count, 0);
     wane__build_free(build);
@@ -369,12 +411,10 @@ static void test_hits_leave_one_out(void **state) {
     wane_table_build_options set = defaults();
     set.min_seen = 1;
     for (int named = 0; named < 2; named++) {
-        struct wane__build *build = rig_build(&rig, &set);
         struct wane__slmt_content content;
         wane_table_report report;
         for (size_t i = 0; i < count && named == 1; i++) strcat(twice[count + i].request, "-again");
-        rig_read(build, twice, NULL, 0, 2 * count);
-        assert_int_equal(wane__build_table(build, &content, &report, NULL), WANE_OK);
+        struct wane__build *build = built(&rig, &set, twice, 2 * count, &content, &report);
         for (int kind = 0; kind < WANE__KINDS; kind++) {
             assert_int_equal(report.hits[kind].window, named == 1 ? report.hits[kind].records : 0);
             assert_int_equal(report.hits[kind].right, report.hits[kind].window);
@@ -396,10 +436,8 @@ static void test_continuations(void **state) {
     struct wane__trace_token *all = rig_make(&rig, &count);
     wane_table_build_options set = defaults();
     set.follow = 0.6f;
-    struct wane__build *build = rig_build(&rig, &set);
     struct wane__slmt_content content;
-    rig_read(build, all, NULL, 0, count);
-    assert_int_equal(wane__build_table(build, &content, NULL, NULL), WANE_OK);
+    struct wane__build *build = built(&rig, &set, all, count, &content, NULL);
     uint32_t longest = 0;
     for (uint32_t c = 0; c < content.continuation_count; c++) {
         const struct wane__slmt_continuation *run = &content.continuation[c];
@@ -432,10 +470,8 @@ static void test_windows(void **state) {
     for (int window = 1; window <= WANE__WINDOW_MOST; window += 3) {
         wane_table_build_options set = defaults();
         set.window = window;
-        struct wane__build *build = rig_build(&rig, &set);
         struct wane__slmt_content content;
-        rig_read(build, all, NULL, 0, count);
-        assert_int_equal(wane__build_table(build, &content, NULL, NULL), WANE_OK);
+        struct wane__build *build = built(&rig, &set, all, count, &content, NULL);
         assert_true(content.entry_count > 0 && content.continuation_count > 0);
         for (size_t i = 0; i < count; i += 17) {
             uint32_t seen = 0;
@@ -559,6 +595,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_all_pairs),
         cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_sort_of_many),
         cmocka_unit_test(test_samples_of_a_kind),
         cmocka_unit_test(test_samples_with_equal_hashes),
         cmocka_unit_test(test_caps),

@@ -5,6 +5,7 @@
 #include "test_scheduler_rig.h"
 
 #include "model_table.h"
+#include "table/requests.h"
 #include "unit/trace_rig.h"
 
 enum { LENGTH = 30 };
@@ -165,6 +166,55 @@ static void test_a_reply_that_differs(void **unused) {
     wane_model_free(model);
 }
 
+/* The newest are held out of the build, and are what the replay runs. */
+static void test_the_newest(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(400);
+    wane_table_replay_options options = options_of();
+    wane_table_requests all, two, one, none = {0};
+    wane_table_build_options build;
+    wane_table_report *whole = calloc(1, sizeof *whole), *rest = calloc(1, sizeof *rest);
+    wane_error error = {0};
+    const char *ada[] = {"ada"};
+    options.tenant_count = 0;
+    assert_int_equal(wane_table_newest(model, &options, 1, &one, &error), WANE_OK);
+    assert_int_equal(one.count, 1);
+    assert_int_equal(wane_table_newest(model, &options, UINT64_MAX, &all, &error), WANE_OK);
+    assert_int_equal(all.count, 2); /* of four that can be run */
+    assert_true(wane__requests_has(&all, one.name[0]));
+    options.tenants = ada;
+    options.tenant_count = 1;
+    assert_int_equal(wane_table_newest(model, &options, 2, &two, &error), WANE_OK);
+    assert_int_equal(two.count, 2); /* ada's and the warm one */
+    assert_true(strcmp(two.name[0], two.name[1]) < 0);
+    assert_true(wane__requests_has(&two, one.name[0]));
+    options.only = &two;
+    assert_int_equal(replay(model, &options).requests, 2);
+    options.only = &none;
+    wane_table_replay_report report;
+    assert_int_equal(wane_table_replay(model, &options, &report, &error), WANE_EINVAL);
+    wane_table_build_options_init(&build);
+    build.logs = logs;
+    build.log_count = 1;
+    assert_int_equal(wane_table_build(&build, whole, &error), WANE_OK);
+    build.held_out = &two;
+    assert_int_equal(wane_table_build(&build, rest, &error), WANE_OK);
+    assert_int_equal(whole->held_out, 0);
+    assert_true(rest->held_out > LENGTH);
+    assert_int_equal(rest->records, whole->records - rest->held_out);
+    assert_int_equal(rest->kinds[WANE_KIND_MULTI], 0); /* the warm one was the only one of its kind */
+    assert_int_equal(whole->kinds[WANE_KIND_MULTI], rest->held_out - LENGTH);
+    const char *missing[] = {"/nowhere/traces"};
+    options.logs = missing;
+    assert_int_equal(wane_table_newest(model, &options, 1, &none, &error), WANE_ENOENT);
+    wane_table_requests_free(&all);
+    wane_table_requests_free(&two);
+    wane_table_requests_free(&one);
+    free(whole);
+    free(rest);
+    wane_model_free(model);
+}
+
 static bool stop_at_once(void *user, const char *what, double share) {
     (void)user;
     (void)what;
@@ -200,6 +250,6 @@ static void test_refused(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_tokens),
                                        cmocka_unit_test(test_a_reply_that_differs),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_the_newest), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, make, sweep);
 }

@@ -160,11 +160,15 @@ static void test_no_vote(void **state) {
     quality.mode = WANE_MODE_OFF;
     ask(&rig, "tell", &g, &outcome);
     assert_true(outcome.code == WANE_OK && outcome.answers == 0);
-    quality.mode = WANE_MODE_WANE; /* nothing doubts here */
+    quality.mode = WANE_MODE_WANE; /* without chance every answer is the first */
+    g.sampling.temperature = 0;
     ask(&rig, "tell", &g, &other);
     assert_true(other.code == WANE_OK && other.answers == 0 && other.texts == LENGTH);
-    assert_string_equal(other.text, outcome.text);
     assert_int_equal(rig_state(&rig).votes, 0);
+    g.sampling.temperature = 1; /* and without a gate all of them are in doubt */
+    ask(&rig, "tell", &g, &other);
+    assert_true(other.code == WANE_OK && other.answers == 3);
+    assert_int_equal(rig_state(&rig).votes, 1);
     quality.answers = 2;
     wane_ticket *t;
     assert_int_equal(try_send(&rig, "tell", &g, &t), WANE_EINVAL);

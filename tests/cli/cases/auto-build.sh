@@ -2,7 +2,7 @@
 . "$CLI_TESTS/lib.sh"
 need_model
 need python3
-printf '%s\n' "Name three colours." "Please name three colours." "Name three colours." >prompts.txt
+printf '%s\n' "Name three colours." "Please name three colours." "Name three colours." "Name three cities." "Name three colours." >prompts.txt
 "$WANE" record --prompts prompts.txt --temperature 0 -n 16 --threads 1 >/dev/null
 "$WANE" key new --out k >/dev/null
 "$WANE" auto-build traces --output T.slmt --once --min-new 40 --key k --threads 1; code
@@ -14,7 +14,7 @@ python3 - <<'END'
 import json
 for name in ("waiting", "built"):
     r = json.load(open(name + ".json"))
-    print(r["outcome"], r["records"], r["new"], r["entries"] > 0, r["requests"], r["divergent"], r["agreement"])
+    print(r["outcome"], r["records"], r["new"], r["held_out"], r["entries"] > 0, r["requests"], r["divergent"], r["agreement"])
 END
 [ -e T.slmt.sig ] || echo "the signature of the table before is gone"
 cp T.slmt before

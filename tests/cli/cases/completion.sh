@@ -21,5 +21,7 @@ offer wane help b
 offer wane bench d
 offer wane table v
 offer wane table info lo
+offer wane session ""
+offer wane session load lo
 complete -p wane
 END
