@@ -49,10 +49,7 @@ int wane__rules_pairs(const struct wane__rules *rules);
 bool wane__rules_see_prompt(const struct wane__rules *rules);
 /* A digest of all that decides what is held: patterns, scopes, tokens. */
 void wane__rules_digest(const struct wane__rules *rules, uint64_t digest[2]);
-/*
- * Words that hold nothing, as their first token is only a blank, one Latin letter of several, or a part of a character; the first
- * such word and its rule through `word` and `rule`.
- */
+/* Words that hold nothing, as their first token is half of them or less; the first such word and its rule through `word` and `rule`. */
 int wane__rules_words_left(const struct wane__rules *rules, const char **word, const char **rule);
 
 /* Does any rule name the token? */

@@ -115,21 +115,26 @@ static bool is_blank(const char *text, int size) {
     return true;
 }
 
-/*
- * May the first token of a word be held for it? Not when it is only a blank, one letter of several, or a part of a character:
- * very many other words begin like that.
- */
-static bool may_hold(const struct reading *r, int32_t token, bool only) {
-    char text[WANE__RULES_WORD + 8];
-    int size = r->tokenizer->token_bytes(r->tokenizer->user, token, text, sizeof text), at = 0, letters = 0;
-    if (size <= 0) return false;
+/* Characters that are no blanks; -1: the text is not made of whole ones. */
+static int characters(const char *text, int size) {
+    int at = 0, count = 0;
     while (at < size) {
         UChar32 c;
         U8_NEXT((const uint8_t *)text, at, size, c);
-        if (c < 0) return false;
-        letters += c == ' ' ? 0 : c < 0x80 ? 1 : 2;
+        if (c < 0) return -1;
+        count += c != ' ';
     }
-    return letters >= (only ? 1 : 2);
+    return count;
+}
+
+/*
+ * May the first token of a word be held for it? Only if it is more than half of the word: what is less (a part of a character,
+ * a blank, "per" of "permitted", 可 of 可以) begins very many others.
+ */
+static bool may_hold(const struct reading *r, int32_t token, const char *word, size_t word_size) {
+    char text[WANE__RULES_WORD + 8];
+    int size = r->tokenizer->token_bytes(r->tokenizer->user, token, text, sizeof text);
+    return size > 0 && 2 * characters(text, size) > characters(word, (int)word_size);
 }
 
 /* One way to write a word; `held`: it has a token that can be held. */
@@ -137,7 +142,7 @@ static int add_spelling(struct reading *r, const char *text, size_t size, bool *
     r->tokens.count = 0;
     int status = r->tokenizer->tokenize(r->tokenizer->user, text, size, &r->tokens, r->error);
     if (status != WANE_OK) return status;
-    if (r->tokens.count == 0 || !may_hold(r, r->tokens.id[0], r->tokens.count == 1)) return WANE_OK;
+    if (r->tokens.count == 0 || !may_hold(r, r->tokens.id[0], text, size)) return WANE_OK;
     *held = true;
     return add_pair(r, r->tokens.id[0]);
 }

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 /* A tokenizer of a few words; everything else is bytes. Words of several tokens begin with their longest listed beginning. */
-static const char *const pieces[] = {" may",  "may", " allowed", "allow", "可以", " perm",
-                                     "itted", "不",  " ",        "p",     " can", "x"};
+static const char *const pieces[] = {" may", "may", " allowed", "allow", "可以", " permit",
+                                     "ted",  "不",  " ",        "p",     " can", "x"};
 enum { BYTES = 256, PIECES = sizeof pieces / sizeof *pieces, VOCAB = BYTES + PIECES };
 
 static int tokenize(void *user, const char *text, size_t size, wane_tokens *out, wane_error *error) {
@@ -148,8 +148,8 @@ static void test_words(void **unused) {
     struct wane__rules *rules = parse(
         "[{\"name\":\"a\",\"pattern\":\"a\",\"words\":[\"may\",\"permitted\",\"allowed\",\"可以\",\"x\"]},"
         "{\"name\":\"b\",\"pattern\":\"b\",\"words\":[\"禁止\",\"may\",\"plain\"],\"tokens\":[65]}]");
-    static const char *const held[] = {" may", "may", " perm", " allowed", "allow", "可以", "x"},
-                             *const not_held[] = {" ", "p", "itted", "不", " can"};
+    static const char *const held[] = {" may", "may", " permit", " allowed", "allow", "可以", "x"},
+                             *const not_held[] = {" ", "p", "ted", "不", " can"};
     for (size_t i = 0; i < sizeof held / sizeof *held; i++)
         assert_true(wane__rules_names(rules, piece(held[i])));
     for (size_t i = 0; i < sizeof not_held / sizeof *not_held; i++)
