@@ -18,7 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOKEN_BYTES_MOST = 4096 };
+/* MORE: candidates to ask for when the first ones did not tell. */
+enum { TOKEN_BYTES_MOST = 4096, MORE = 24 };
 
 const char *wane_wake_name(int wake) {
     static const char *const names[WANE_WAKES] = {"none", "doubt", "revival", "forced", "always", "warm_up"};
@@ -68,8 +69,7 @@ int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *gen
     int status = wane__gate_entropy(reply->context.id, (size_t)reply->prompt_count, &entropy, error);
     if (status == WANE_OK) status = count_documents(reply, &documents, error);
     if (status == WANE_OK)
-        wane__doubt_begin(&reply->gate, generation->quality, generation->sampling.temperature, entropy,
-                          documents);
+        wane__doubt_begin(&reply->gate, generation->quality, &generation->sampling, entropy, documents);
     return status;
 }
 
@@ -81,15 +81,13 @@ static void count(atomic_ullong *counter) {
 
 /* A few candidates mostly tell the pattern: what the others can add to the sum moves no gap into another bin. */
 static bool look(struct wane__reply *reply, double scale, struct wane__gate_view *view) {
-    static const int rounds[] = {8, 24, WANE__GATE_OVER};
     struct wane__candidate list[WANE__GATE_OVER];
-    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
+    for (int ask = reply->gate.ask;; ask = ask < MORE ? MORE : WANE__GATE_OVER) {
         int found = 0;
-        int status = wane__sampler_best(reply->sampler, reply->step.source, rounds[i], list, &found, NULL);
+        int status = wane__sampler_best(reply->sampler, reply->step.source, ask, list, &found, NULL);
         if (status != WANE_OK || found == 0) return false;
-        if (wane__gate_look(list, found, found < rounds[i], scale, view)) return true;
+        if (wane__gate_look(list, found, found < ask, scale, view)) return true;
     }
-    return false;
 }
 
 static void note(struct wane__model_gate *gate, const struct wane__verdict *v) {

@@ -177,17 +177,18 @@ static int explain_with(const struct settings *settings, wane_model *model, stru
     return result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 
-static int explain(struct settings *settings) {
+static int explain(const struct settings *settings) {
     if (setting_on(settings, SET_JSON) && setting_on(settings, SET_HTML))
         return cli_usage("gate", "--json and --html are two forms of output; choose one");
     if (!(setting_float(settings, SET_TEMPERATURE) > 0))
         return cli_usage("gate",
                          "at temperature 0 all answers are the same, and a gate has nothing to judge");
-    settings->operands++; /* the word itself */
-    settings->operand_count--;
+    struct settings words = *settings; /* what follows the word itself */
+    words.operands++;
+    words.operand_count--;
     struct gate_story story = {0};
-    char *prompt = settings->operand_count > 0 ? join_operands(settings, &story.prompt_size)
-                                               : read_all_input(&story.prompt_size);
+    char *prompt = words.operand_count > 0 ? join_operands(&words, &story.prompt_size)
+                                           : read_all_input(&story.prompt_size);
     if (prompt == NULL) return interrupt_seen() ? EXIT_INTERRUPTED : EXIT_FAILED;
     story.prompt = prompt;
     int code = EXIT_FINE;

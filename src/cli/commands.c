@@ -102,9 +102,9 @@ const struct command cli_commands[] = {
     {"train", FOR_TRAIN, "wane train gate --trace FILE... [--model MODEL] [--output FILE] [OPTION...]",
      "make a gate of traces with votes",
      "Learns from traces in which three answers were sampled and one was chosen how likely a vote leaves a\n"
-     "token alone, and prints how good that is on requests that were held out. The same traces and seed "
-     "give\n"
-     "the same bytes. With --model, traces of another one are refused. Without --output nothing is written.",
+     "token alone, and prints how good that is on requests that were held out. The same traces and --seed\n"
+     "(1 where it is not given) give the same bytes. With --model, traces of another one are refused.\n"
+     "Without --output nothing is written.",
      "gate", command_train},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "

@@ -106,7 +106,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_PENALTY_WINDOW] = NUMBER("Sampling", "penalty-window", 0, "WANE_PENALTY_WINDOW", "sampling.penalty_window", TYPE_INTEGER, -1, 1000000, "64",
         SAMPLES, "last tokens that the penalties look at; -1: all"),
     [SET_SEED] = NUMBER("Sampling", "seed", 0, "WANE_SEED", "sampling.seed", TYPE_SEED, 0, 0, "random",
-        ANSWERS | FOR_TRAIN, "the same seed and prompt give the same reply; train: the same gate; not set: 1"),
+        ANSWERS | FOR_TRAIN, "the same seed and prompt give the same reply"),
     [SET_MAX_TOKENS] = NUMBER("Sampling", "max-tokens", 'n', "WANE_MAX_TOKENS", "sampling.max_tokens", TYPE_INTEGER, 0, 1048576, "0",
         ANSWERS, "tokens of a reply; 0: until the context is full"),
     [SET_STOP] = WORDS("Sampling", "stop", 0, "WANE_STOP", "sampling.stop", TYPE_TEXTS, 1, 16, NULL,

@@ -25,6 +25,7 @@ struct wane__doubt {
     float revival_top;
     int forced_every; /* 0: the request is not hot */
     double hot_scale; /* its temperature's inverse */
+    int ask;          /* candidates to ask a row for at first: what its draw will ask for anyway, or a few */
     /* So far. */
     int rejects;
     int first_reject;       /* index in the reply of the first rejected token: where a vote forks; -1: none */
@@ -44,8 +45,8 @@ struct wane__verdict {
     struct wane__gate_view view;
 };
 
-/* For a new reply; `temperature` is its request's. With one answer or a greedy request a vote cannot change anything: off. */
-void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, float temperature,
+/* For a new reply. With one answer or a greedy request a vote cannot change anything: off. */
+void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, const wane_sampling *sampling,
                        double entropy, int documents);
 /* Is token `index` of the reply judged by the shares that it is drawn from? */
 bool wane__doubt_forced(const struct wane__doubt *doubt, int index);

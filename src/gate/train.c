@@ -28,7 +28,7 @@ enum {
     ECE_BINS = 15,
     LEAST_OF_A_KIND = 10 /* to calibrate by */
 };
-static const double rate = 0.01, smooth = 2, ridge = 0.02;
+static const double rate = 0.005, smooth = 30, ridge = 0.3;
 static const double ln10 = 2.302585092994046;
 
 struct weights {

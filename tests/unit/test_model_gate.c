@@ -171,7 +171,7 @@ static void test_tau(void **state) {
 /* What the stage saw, though it asked for a few candidates only, is what the 64 of a trace say. */
 static void test_as_recorded(void **state) {
     (void)state;
-    for (int setting = 0; setting < 4; setting++) {
+    for (int setting = 0; setting < 8; setting++) {
         struct rig_folder traces;
         struct told told;
         wane_recorder *recorder = NULL;
@@ -179,9 +179,11 @@ static void test_as_recorded(void **state) {
         wane_bias bias[2] = {{'e', 3}, {' ', -2}};
         wane_quality q = quality_of(WANE_MODE_WANE);
         wane_generation g = generation_of(&q, 60);
-        wane_model *model = make_model(setting > 0);
-        if (setting > 1) g.sampling.top_k = 0;
-        if (setting > 2) {
+        wane_model *model = make_model(setting % 4 > 0);
+        q.token_vote = setting >= 4; /* then a draw takes all, and so does the gate at first */
+        g.sampling.top_k = 20;
+        if (setting % 4 > 1) g.sampling.top_k = 0;
+        if (setting % 4 > 2) {
             g.sampling.bias = bias;
             g.sampling.bias_count = 2;
             g.sampling.repeat_penalty = 1.2f;
