@@ -49,7 +49,11 @@ static int facts_of(wane_model *model, wane_session_file *file, wane_error *erro
     int status = wane__model_origin(model, &origin, error);
     if (status != WANE_OK) return status;
     memcpy(file->model, origin.model, sizeof file->model);
-    snprintf(file->engine, sizeof file->engine, "%s", model->engine->facts.engine);
+    const struct wane__engine *engine = model->engine;
+    if (engine->facts.path[0] != '\0') /* with the commit: one version has many, and states are theirs */
+        snprintf(file->engine, sizeof file->engine, "%s %s", engine->ops->name, wane_engine_version());
+    else
+        snprintf(file->engine, sizeof file->engine, "%s", engine->facts.engine);
     snprintf(file->kv_type_k, sizeof file->kv_type_k, "%s", model->kv_type_k);
     snprintf(file->kv_type_v, sizeof file->kv_type_v, "%s", model->kv_type_v);
     file->settings = model->settings;

@@ -153,16 +153,43 @@ static int name_file(struct wane__trace_file *file, int64_t ms) {
                             (int)(ms % 1000), (long)getpid(), file->number, file->plain ? "" : ".zst");
 }
 
-static int open_file(struct wane__trace_file *file, wane_error *error) {
-    int64_t ms = date_ms();
-    do {
-        file->number++;
-        if (!name_file(file, ms)) {
-            errno = ENOMEM;
-            return fail_file(file, "name", error);
+/* The last of our names in the folder; NULL: there is none. */
+static char *newest_name(const struct wane__trace_file *file) {
+    struct dirent **list = NULL;
+    int count = scandir(file->folder, &list, is_ours, by_name);
+    char *newest = count > 0 ? wane__copy_string(list[count - 1]->d_name) : NULL;
+    for (int i = 0; i < count; i++) free(list[i]); /* scandir's own */
+    free(list);
+    return newest;
+}
+
+/* Names sort by age, those of two writers in one moment too: a later file's is the larger one, unless the clock was set back. */
+static bool make_file(struct wane__trace_file *file, int64_t *ms) {
+    char *newest = newest_name(file);
+    bool named = true;
+    file->number++;
+    for (int tries = 0; named; tries++) {
+        named = name_file(file, *ms);
+        if (!named) break;
+        const char *name = file->path.data + strlen(file->folder) + 1;
+        if (newest != NULL && strcmp(name, newest) <= 0 && tries < 100) {
+            ++*ms;
+            continue;
         }
         file->fd = open(file->path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0600);
-    } while (file->fd < 0 && errno == EEXIST);
+        if (file->fd >= 0 || errno != EEXIST) break;
+        file->number++;
+    }
+    wane__free(newest);
+    return named;
+}
+
+static int open_file(struct wane__trace_file *file, wane_error *error) {
+    int64_t ms = date_ms();
+    if (!make_file(file, &ms)) {
+        errno = ENOMEM;
+        return fail_file(file, "name", error);
+    }
     if (file->fd < 0) return fail_file(file, "make", error);
     file->opened = wane__now();
     file->bytes = 0;

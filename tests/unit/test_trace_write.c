@@ -152,6 +152,23 @@ static void test_rotation(void **state) {
     assert_null(strstr(text, "\"r3\""));
     wane__free(text);
 
+    /* Many writers in one moment, one after the other: the names are in their order still. */
+    options.files = 2;
+    for (int i = 0; i < 20; i++) {
+        char id[20];
+        snprintf(id, sizeof id, "w%02d", i);
+        w = open_writer(&options);
+        write_reply(w, id, 1, 0);
+        wane__trace_write_close(w);
+    }
+    text = rig_text(&folder);
+    for (int i = 0; i < 20; i++) {
+        char id[20];
+        snprintf(id, sizeof id, "\"w%02d\"", i);
+        assert_true((strstr(text, id) != NULL) == (i >= 18));
+    }
+    wane__free(text);
+
     /* By age: a file that is old when it is synced is not gone on with. */
     options.files = 0;
     options.file_bytes = 0;
