@@ -396,6 +396,8 @@ typedef struct wane_scheduler_options {
     int prompt_chunk;       /* prompt tokens in one call while others decode; default 128          */
     uint32_t max_ms;        /* server limit on a request's deadline; 0: none                       */
     bool no_prefix_reuse;
+    bool
+        drill; /* wake a vote once before the first request, so that the first real one costs nothing extra */
     wane_log_fn log;
     void *log_user;
 } wane_scheduler_options;

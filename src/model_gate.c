@@ -65,11 +65,12 @@ int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *gen
     double entropy;
     int documents = 0;
     reply->gate = (struct wane__doubt){.first_reject = -1, .woke_at = -1};
-    if (gate == NULL || gate->gate == NULL || !mode_is(generation, WANE_MODE_WANE)) return WANE_OK;
+    if (gate == NULL || !mode_is(generation, WANE_MODE_WANE)) return WANE_OK;
     int status = wane__gate_entropy(reply->context.id, (size_t)reply->prompt_count, &entropy, error);
     if (status == WANE_OK) status = count_documents(reply, &documents, error);
     if (status == WANE_OK)
         wane__doubt_begin(&reply->gate, generation->quality, &generation->sampling, entropy, documents);
+    if (gate->gate == NULL) reply->gate.on = false; /* tau is the prompt's, and known all the same */
     return status;
 }
 

@@ -225,6 +225,7 @@ int wane_session_start(wane_session *session, const int32_t *tokens, size_t coun
     if (wane__recall_next(&session->reply, false) < 0) result = feed(session, error);
     if (result != WANE_OK) session->started = false;
     session->first_at = wane__now();
+    if (session->reply.mode == WANE__MODE_WANE) session->tau = session->reply.gate.tau;
     return result;
 }
 
@@ -233,6 +234,7 @@ static int take_row(wane_session *session, wane_event *event, wane_error *error)
     int result = wane__layer_step(&session->reply, session->row, event, error);
     bool goes_on = result == WANE_OK && wane__ahead_take(&session->ahead, &session->reply, session->row);
     event->drafted = session->reply.step.drafted;
+    if (session->reply.step.changed) session->flags |= WANE_SFCL_CHANGED;
     if (goes_on)
         session->row++;
     else

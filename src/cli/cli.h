@@ -161,6 +161,19 @@ struct domains {
 };
 void domains_from(const struct settings *settings, struct domains *domains);
 void domains_free(struct domains *domains);
+/*
+ * Give the model rules, or its gate, as the settings say, where some request may be in a mode that uses them. `log` may be NULL.
+ * Return EXIT_FINE or an exit code after a complaint.
+ */
+int rules_attach(const struct settings *settings, wane_model *model);
+int gate_attach(const struct settings *settings, wane_model *model, wane_log_fn log, void *log_user);
+/* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
+struct breaker_alert {
+    wane_log_fn log;
+    void *log_user;
+    const char *command;
+};
+int breaker_attach(const struct settings *settings, wane_model *model, struct breaker_alert *alarm);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
 void sampling_from(const struct settings *settings, wane_sampling *sampling);

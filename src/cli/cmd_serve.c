@@ -258,7 +258,11 @@ int command_serve(struct settings *settings) {
              facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
     const char *folder = setting_text(settings, SET_RECORD);
     wane_recorder *recorder = NULL;
+    struct breaker_alert alarm = {.log = log_line, .log_user = &logging};
     code = table_attach(settings, model);
+    if (code == EXIT_FINE) code = rules_attach(settings, model);
+    if (code == EXIT_FINE) code = gate_attach(settings, model, log_line, &logging);
+    if (code == EXIT_FINE) code = breaker_attach(settings, model, &alarm);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);
     if (folder != NULL && code == EXIT_FINE)

@@ -2,8 +2,15 @@
 #include "cli.h"
 #include "text.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
 
 /* A domain's value where its section gives one, else that of everybody. */
 static const struct setting_value *pick(const struct settings *all, const struct settings *own, int id) {
@@ -85,4 +92,104 @@ int modes_from(const char *list, unsigned *modes) {
         at += length + (at[length] == ',');
     }
     return EXIT_FINE;
+}
+
+/* ---- what belongs to the model ------------------------------------------------------------------------------------------ */
+
+static bool uses_mode(const struct settings *settings, int mode) {
+    unsigned asked = 0;
+    bool found = wane_mode_from(setting_text(settings, SET_MODE)) == mode;
+    if (setting_text(settings, SET_REQUEST_MODES) != NULL)
+        modes_from(setting_text(settings, SET_REQUEST_MODES), &asked);
+    for (size_t i = 0; i < settings->domain_count; i++)
+        found = found || wane_mode_from(pick(settings, settings->domains[i].own, SET_MODE)->text) == mode;
+    return found || (asked & 1u << mode) != 0;
+}
+
+/* A gate that was named must be there; that none ships is no fault, but costs something. */
+static int attach_gate(const struct settings *settings, wane_model *model, wane_log_fn log, void *log_user) {
+    const char *file = setting_text(settings, SET_GATE);
+    wane_error error = {0};
+    int result = wane_model_set_gate(model, file, &error);
+    if (result == WANE_OK) return EXIT_FINE;
+    if (file != NULL || result != WANE_ENOENT) return cli_fail_wane(&error);
+    char *line = text_format("%s Without one, every reply in mode wane is voted on.", error.text);
+    if (log != NULL)
+        log(log_user, WANE_LOG_WARN, line);
+    else
+        cli_say("%s", line);
+    free(line);
+    return EXIT_FINE;
+}
+
+int rules_attach(const struct settings *settings, wane_model *model) {
+    const char *file = setting_text(settings, SET_RULES);
+    wane_error error = {0};
+    if (file == NULL || (!uses_mode(settings, WANE_MODE_WANE) && !uses_mode(settings, WANE_MODE_LEGACY)))
+        return EXIT_FINE;
+    return wane_model_set_rules(model, file, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
+}
+
+int gate_attach(const struct settings *settings, wane_model *model, wane_log_fn log, void *log_user) {
+    return uses_mode(settings, WANE_MODE_WANE) ? attach_gate(settings, model, log, log_user) : EXIT_FINE;
+}
+
+/* ---- the breaker's alert ------------------------------------------------------------------------------------------------ */
+
+struct errand {
+    char *command, *state, *wakes;
+};
+
+/* Waits for the command in a thread of its own: whoever tripped the breaker is decoding. */
+static void *run_errand(void *user) {
+    struct errand *errand = user;
+    size_t count = 0;
+    while (environ[count] != NULL) count++;
+    char **environment = text_alloc((count + 3) * sizeof *environment),
+         *words[] = {"/bin/sh", "-c", errand->command, NULL};
+    memcpy(environment, environ, count * sizeof *environment);
+    environment[count] = errand->state;
+    environment[count + 1] = errand->wakes;
+    posix_spawnattr_t how;
+    sigset_t none;
+    pid_t child;
+    sigemptyset(&none);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(&how, &none);
+    if (posix_spawn(&child, "/bin/sh", NULL, &how, words, environment) == 0) waitpid(child, NULL, 0);
+    posix_spawnattr_destroy(&how);
+    free(environment);
+    free(errand->command);
+    free(errand->state);
+    free(errand->wakes);
+    free(errand);
+    return NULL;
+}
+
+static void alert(void *user, bool out, int wakes, double seconds) {
+    const struct breaker_alert *alarm = user;
+    char *line =
+        out ? text_format("breaker out: %d votes woke in %.0f s; temperatures are capped until it is quiet",
+                          wakes, seconds)
+            : text_format("breaker in again: %d votes woke in %.0f s", wakes, seconds);
+    alarm->log(alarm->log_user, out ? WANE_LOG_ERROR : WANE_LOG_INFO, line);
+    free(line);
+    if (alarm->command == NULL) return;
+    struct errand *errand = text_alloc(sizeof *errand);
+    errand->command = text_copy(alarm->command);
+    errand->state = text_format("WANE_BREAKER=%s", out ? "out" : "in");
+    errand->wakes = text_format("WANE_BREAKER_RECENT=%d", wakes);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_errand, errand) == 0) pthread_detach(thread);
+}
+
+int breaker_attach(const struct settings *settings, wane_model *model, struct breaker_alert *alarm) {
+    wane_quality quality;
+    wane_error error = {0};
+    alarm->command = setting_text(settings, SET_BREAKER_COMMAND);
+    quality_from(settings, &quality);
+    if (quality.breaker_wakes == 0 || !uses_mode(settings, WANE_MODE_WANE)) return EXIT_FINE;
+    return wane_model_set_breaker(model, &quality, alert, alarm, &error) == WANE_OK ? EXIT_FINE
+                                                                                    : cli_fail_wane(&error);
 }

@@ -213,6 +213,9 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_BREAKER_TEMPERATURE] = NUMBER("Quality", "breaker-temperature", 0, "WANE_BREAKER_TEMPERATURE", "quality.breaker_temperature", TYPE_REAL, 0, 100, "1.2",
         JUDGES, "the cap"),
 
+    [SET_BREAKER_COMMAND] = WORDS("Quality", "breaker-command", 0, "WANE_BREAKER_COMMAND", "quality.breaker_command", TYPE_TEXT, 1, 4096, NULL,
+        SERVES, "COMMAND", "run by sh when the breaker goes out or in again; WANE_BREAKER is out or in"),
+
     [SET_TABLE_FILE] = WORDS("Table", "table", 0, "WANE_TABLE", "table.file", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "a table of contexts that were seen before; docs/slmt.md has its form"),
     [SET_TABLE_KEY] = WORDS("Table", "table-key", 0, "WANE_TABLE_KEY", "table.key", TYPE_FILE, 1, 4096, NULL,

@@ -103,6 +103,7 @@ enum setting_id {
     SET_BREAKER_WAKES,
     SET_BREAKER_SECONDS,
     SET_BREAKER_TEMPERATURE,
+    SET_BREAKER_COMMAND,
     /* table */
     SET_TABLE_FILE,
     SET_TABLE_KEY,

@@ -53,7 +53,8 @@ void settings_free(struct settings *settings) {
 
 bool setting_is_domains(int id) {
     const char *key = settings_table[id].key;
-    return key != NULL && strncmp(key, "quality.", 8) == 0 && id != SET_RULES && id != SET_GATE;
+    return key != NULL && strncmp(key, "quality.", 8) == 0 && id != SET_RULES && id != SET_GATE &&
+           id != SET_BREAKER_COMMAND;
 }
 
 const char *settings_source_name(enum setting_source source) {

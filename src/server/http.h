@@ -94,6 +94,8 @@ int wane__server_set_quality(struct wane_server *server, const wane_server_optio
                              wane_error *error);
 /* Are the domains of its keys there? `file`: for the complaint. */
 int wane__server_check_keys(struct wane_server *server, const char *file, wane_error *error);
+/* Can any of its requests have a vote? */
+bool wane__server_may_vote(const struct wane_server *server);
 void wane__server_free_quality(struct wane_server *server);
 /* Settle mode, domain and hold of the parsed call. False: `problem`. */
 bool wane__http_quality(struct wane__exchange *exchange);

@@ -85,6 +85,18 @@ int wane__server_check_keys(struct wane_server *server, const char *file, wane_e
                       "the key file %s names the domain \"%s\", and there is no such domain", file, unknown);
 }
 
+static bool votes(const wane_quality *quality, unsigned modes) {
+    bool some = quality->mode != WANE_MODE_OFF || (modes & ~(1u << WANE_MODE_OFF)) != 0;
+    return some && quality->answers > 1;
+}
+
+bool wane__server_may_vote(const struct wane_server *server) {
+    bool may = votes(&server->quality, server->request_modes);
+    for (size_t i = 0; i < server->domain_count; i++)
+        may = may || votes(&server->domains[i].quality, server->request_modes);
+    return may;
+}
+
 void wane__server_free_quality(struct wane_server *server) {
     wane__free((char *)(uintptr_t)server->quality.final_value);
     for (size_t i = 0; i < server->domain_count; i++) {

@@ -43,6 +43,9 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
                          const wane_model_facts *facts, const wane_scheduler_state *state,
                          const wane_head_state *certified, const wane_draft_state *drafts,
                          struct wane__buf *out);
+/* The same of the gate, and of corrections of tokens (metrics_quality.c). */
+void wane__metrics_write_gate(const wane_gate_state *gate, struct wane__buf *out);
+void wane__metrics_write_corrections(const wane_correction_state *corrections, struct wane__buf *out);
 /* The same of the model's memo. */
 void wane__metrics_write_memo(const wane_memo_state *memo, struct wane__buf *out);
 /* The same of the table of the model of that name. */

@@ -178,6 +178,12 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_memo_state memo;
     wane_model_get_memo_state(server->model, &memo);
     wane__metrics_write_memo(&memo, &exchange->out);
+    wane_gate_state gate;
+    wane_correction_state corrections;
+    wane_model_get_gate_state(server->model, &gate);
+    wane_model_get_correction_state(server->model, &corrections);
+    wane__metrics_write_gate(&gate, &exchange->out);
+    wane__metrics_write_corrections(&corrections, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

@@ -118,6 +118,7 @@ int wane_scheduler_new(wane_model *model, const wane_scheduler_options *options,
         atomic_store(&model->taken, false);
         return wane__fail(error, WANE_ENOMEM, "No memory for a scheduler.");
     }
+    if (checked.drill) wane__vote_drill(s);
     if (start_thread(s) != 0) {
         scheduler_release(s);
         atomic_store(&model->taken, false);

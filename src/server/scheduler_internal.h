@@ -113,6 +113,8 @@ bool wane__vote_tell(struct wane_scheduler *scheduler, wane_ticket *ticket, cons
 /* Its decoding is over. True: that was dealt with; else it goes on as for a request without a vote. */
 bool wane__vote_over(struct wane_scheduler *scheduler, struct wane__slot *slot, const wane_event *end,
                      int code);
+/* Before the first request: what a fork does to the engine, once. */
+void wane__vote_drill(struct wane_scheduler *scheduler);
 /* Between two calls: end what is decided. */
 void wane__votes_settle(struct wane_scheduler *scheduler);
 /* End what waits without a slot and must not any more; `why` gives the code, WANE_OK to go on. */

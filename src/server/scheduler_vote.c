@@ -182,3 +182,23 @@ void wane__votes_reap(wane_scheduler *s, int (*why)(const wane_ticket *ticket, d
         finish_parked(s, first, NULL, code, reason(code));
     }
 }
+
+/* ---------------------------------------------------------------------- the drill */
+
+/* A prompt, copies of it, one row of each, and forgotten: graphs and buffers of that shape are made now. Whatever fails costs nothing. */
+void wane__vote_drill(wane_scheduler *s) {
+    struct wane__engine *engine = s->engine;
+    wane_error ignored = {0};
+    int answers = s->slot_count < WANE__ANSWERS ? s->slot_count : WANE__ANSWERS;
+    int32_t token = engine->facts.bos >= 0 ? engine->facts.bos : 0;
+    struct wane__item first[2] = {{.token = token, .pos = 0}, {.token = token, .pos = 1, .wanted = true}};
+    int code = wane__rows_decode(&s->model->rows, first, 2, &ignored);
+    int made = 1;
+    while (code == WANE_OK && made < answers && engine->ops->copy(engine, 0, made, 2) == 2) made++;
+    for (int i = 0; code == WANE_OK && i < made; i++)
+        s->items[i] = (struct wane__item){.token = token, .pos = 2, .seq = i, .wanted = true};
+    if (code == WANE_OK && made <= engine->batch)
+        wane__rows_decode(&s->model->rows, s->items, made, &ignored);
+    for (int i = 0; i < made; i++) engine->ops->truncate(engine, i, 0);
+    wane_model_note_wake(s->model, WANE_WAKE_WARM_UP);
+}

@@ -234,6 +234,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
         scheduler.log = options->log;
         scheduler.log_user = options->log_user;
     }
+    scheduler.drill = scheduler.drill || wane__server_may_vote(server);
     code = wane_scheduler_new(server->model, &scheduler, &server->scheduler, error);
     return code == WANE_OK ? start_http(server, options, *listener, error) : code;
 }
