@@ -1,6 +1,6 @@
 /*
  * sample.c - what one draw costs: nanoseconds a call of the sampler on a dense row, by vocabulary and
- * settings.
+ * settings; plain, and with the corrections of single tokens (docs/correction.md) in both modes.
  *
  *     sample [repeats]
  *
@@ -9,6 +9,7 @@
 #include "sample/sample.h"
 #include "core/clock.h"
 #include "core/rng.h"
+#include "correct/correct.h"
 #include "head/row.h"
 
 #include <math.h>
@@ -40,7 +41,17 @@ static const struct setting settings[] = {
     {"flat, full", 0, 1, 0, 1, -1, true},
 };
 
-static void measure(const float *row, int vocab, const struct setting *one, int repeats) {
+static int draw(struct wane__correction *correction, struct wane__sampler *sampler,
+                struct wane__source *source, uint64_t index, struct wane__choice *choice) {
+    struct wane__corrected did;
+    return correction->mode == WANE_MODE_OFF
+               ? wane__sampler_draw(sampler, source, index, choice, NULL)
+               : wane__correction_draw(correction, sampler, source, index, choice, &did, NULL);
+}
+
+/* Nanoseconds a draw. */
+static double measure(const float *row, int vocab, const struct setting *one, int mode, int repeats,
+                      int *support) {
     wane_sampling s;
     wane__sampling_defaults(&s);
     s.top_k = one->top_k;
@@ -52,21 +63,32 @@ static void measure(const float *row, int vocab, const struct setting *one, int 
     struct wane__sampler *sampler;
     struct wane__dense_source dense;
     struct wane__choice choice;
-    wane_error error;
-    if (wane__sampler_new(&s, vocab, &sampler, &error) != WANE_OK) exit(1);
+    struct wane__correction correction;
+    wane_quality quality;
+    if (wane__sampler_new(&s, vocab, &sampler, NULL) != WANE_OK) exit(1);
+    wane_quality_init(&quality);
+    quality.mode = mode;
+    wane__correction_init(&correction, &quality, &s, 0, 1000, NULL);
     wane__dense_source_init(&dense, row, vocab);
-    int64_t tokens = 0;
     double from = 0;
     for (int i = -repeats / 10 - 1; i < repeats; i++) {
         if (i == 0) from = wane__now();
-        if (wane__sampler_draw(sampler, &dense.source, (uint64_t)(i + repeats), &choice, &error) != WANE_OK)
-            exit(1);
-        tokens += choice.token;
+        if (draw(&correction, sampler, &dense.source, (uint64_t)(i + repeats), &choice) != WANE_OK) exit(1);
     }
     double ns = (wane__now() - from) / repeats * 1e9;
-    printf("%7d  %-24s %10.0f ns   (mean id %.0f, support %d)\n", vocab, one->name, ns,
-           (double)tokens / (repeats + repeats / 10 + 1), choice.candidate_count);
+    *support = choice.candidate_count;
     wane__sampler_free(sampler);
+    return ns;
+}
+
+static void measure_modes(const float *row, int vocab, const struct setting *one, int repeats) {
+    int support[3];
+    double ns[3];
+    for (int mode = WANE_MODE_OFF; mode <= WANE_MODE_WANE; mode++)
+        ns[mode] = measure(row, vocab, one, mode, repeats, &support[mode]);
+    printf("%7d  %-24s %10.0f ns   legacy %10.0f ns   wane %10.0f ns   (candidates %d, %d)\n", vocab,
+           one->name, ns[WANE_MODE_OFF], ns[WANE_MODE_LEGACY], ns[WANE_MODE_WANE], support[0],
+           support[WANE_MODE_WANE]);
 }
 
 int main(int argc, char **argv) {
@@ -93,7 +115,7 @@ int main(int argc, char **argv) {
         printf("%7d  %-24s %10.0f ns\n", vocabs[v], "one reading (maximum)",
                (wane__now() - from) / repeats * 1e9);
         for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-            measure(settings[i].flat ? flat : row, vocabs[v], &settings[i], repeats);
+            measure_modes(settings[i].flat ? flat : row, vocabs[v], &settings[i], repeats);
     }
     free(row);
     free(flat);

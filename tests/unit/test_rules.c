@@ -335,6 +335,12 @@ static const struct sentence sentences[] = {
     HELD("zh-medical", "孕妇禁用本品，因此孕妇"),
     HELD("zh-medical", "服药期间切勿饮酒，饮酒"),
     HELD("zh-double", "承租人不得"),
+    HELD("en-legal-may", "The licensee shall not reverse engineer the software, but the licensee"),
+    HELD("en-legal-may", "Minors are forbidden from entering the premises, although they"),
+    HELD("en-medical-safe", "Aspirin is contraindicated in children with viral infections, so it is"),
+    HELD("zh-legal", "未成年人严禁进入，但是他们"),
+    HELD("zh-legal", "当事人不得以任何理由拒绝，当事人"),
+    HELD("zh-medical", "患者不应自行停药，但是患者"),
 
     /* The same words, negated: at once, at a distance, or twice. */
     NOT_HELD("en-legal-permitted", "Subletting is not prohibited, so it is"),
@@ -379,6 +385,20 @@ static const struct sentence sentences[] = {
     NOT_HELD("zh-medical", "不是不可以，孕妇"),
     NOT_HELD("zh-medical", "孕妇不可避免地"),
     NOT_HELD("zh-double", "承租人可以"),
+    NOT_HELD("en-legal-permitted", "There is no provision that forbids the assignment, so it is"),
+    NOT_HELD("en-legal-permitted", "The court held that the ban was not unlawful, so the measure is"),
+    NOT_HELD("en-legal-permitted", "It cannot be said that sale is prohibited, so it is"),
+    NOT_HELD("en-legal-permitted", "This is a list of prohibited items that you"),
+    NOT_HELD("en-legal-may", "Without consent the file must not be opened, but with consent it"),
+    NOT_HELD("en-medical-safe", "It would be wrong to conclude that the drug is contraindicated; it is"),
+    NOT_HELD("en-medical-safe", "The drug is hardly ever contraindicated and is"),
+    NOT_HELD("zh-legal", "法院认为，该行为不属于法律所禁止的，因此"),
+    NOT_HELD("zh-legal", "法律从未禁止这种做法，因此"),
+    NOT_HELD("zh-legal", "合同不得不解除，双方"),
+    NOT_HELD("zh-legal", "不存在不得转让的情形，股东"),
+    NOT_HELD("en-legal-permitted", "They deny that export is prohibited, and it is"),
+    NOT_HELD("zh-legal", "他不禁笑了，因此"),
+    NOT_HELD("zh-medical", "该药不是孕妇禁用的，孕妇"),
 };
 
 static int index_of(const struct wane__rules *rules, const char *name) {
