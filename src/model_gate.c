@@ -104,7 +104,10 @@ static void note(struct wane__model_gate *gate, const struct wane__verdict *v) {
     count(&gate->rejects_by[v->reason]);
     if (!v->woke) return;
     count(&gate->wakes[v->reason]);
-    if (gate->breaker != NULL) wane__breaker_wake(gate->breaker, wane__now());
+    if (gate->breaker == NULL) return;
+    wane__step_leave(); /* whoever is told may well allocate: a log line, a webhook */
+    wane__breaker_wake(gate->breaker, wane__now());
+    wane__step_enter();
 }
 
 void wane__model_gate_stage(struct wane__reply *reply) {
