@@ -50,7 +50,7 @@ static void describe(const struct wane__step *step, wane_gate_token *out) {
                              .revival = v->revival,
                              .forced = v->forced,
                              .woke = v->woke,
-                             .reason = v->reason,
+                             .reason = (int)v->reason,
                              .odds = v->odds,
                              .tau = v->tau};
     for (int i = 0; i < WANE__GATE_BEST; i++) out->share[i] = v->view.share[i];
@@ -88,7 +88,7 @@ static void sum_up(struct explaining *e, wane_gate_explanation *out) {
                                    .rejects = d->rejects,
                                    .first_reject = d->first_reject,
                                    .woke_at = d->woke_at,
-                                   .woke_by = d->woke_by};
+                                   .woke_by = (int)d->woke_by};
 }
 
 static int run(struct explaining *e, const int32_t *tokens, size_t count, const wane_generation *generation,

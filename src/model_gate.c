@@ -1,5 +1,6 @@
 /*
- * model_gate.c - the gate's stage in a token's way, and a model's gate and breaker as the public functions have them.
+ * model_gate.c - the gate's stage in a token's way, and a model's gate and breaker as the public functions have them. The stage
+ * stands behind the draw, because the draw has asked for most of the candidates that it looks at; it depends on the row alone.
  *
  * Owns the gate. Refuses to look at more candidates than it takes to know the pattern.
  */
@@ -82,10 +83,12 @@ static void count(atomic_ullong *counter) {
 
 /* A few candidates mostly tell the pattern: what the others can add to the sum moves no gap into another bin. */
 static bool look(struct wane__reply *reply, double scale, struct wane__gate_view *view) {
+    struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
     struct wane__candidate list[WANE__GATE_OVER];
+    if (source == NULL) return false; /* a body without a head, for measuring */
     for (int ask = reply->gate.ask;; ask = ask < MORE ? MORE : WANE__GATE_OVER) {
         int found = 0;
-        int status = wane__sampler_best(reply->sampler, reply->step.source, ask, list, &found, NULL);
+        int status = wane__sampler_best_drawn(reply->sampler, source, ask, list, &found, NULL);
         if (status != WANE_OK || found == 0) return false;
         if (wane__gate_look(list, found, found < ask, scale, view)) return true;
     }
@@ -102,7 +105,10 @@ static void note(struct wane__model_gate *gate, const struct wane__verdict *v) {
     count(&gate->rejects_by[v->reason]);
     if (!v->woke) return;
     count(&gate->wakes[v->reason]);
-    if (gate->breaker != NULL) wane__breaker_wake(gate->breaker, wane__now());
+    if (gate->breaker == NULL) return;
+    wane__step_leave(); /* whoever is told may well allocate: a log line, a webhook */
+    wane__breaker_wake(gate->breaker, wane__now());
+    wane__step_enter();
 }
 
 void wane__model_gate_stage(struct wane__reply *reply) {
@@ -110,7 +116,6 @@ void wane__model_gate_stage(struct wane__reply *reply) {
     struct wane__step *step = &reply->step;
     struct wane__gate_view view;
     bool forced = wane__doubt_forced(&reply->gate, step->index);
-    if (step->source == NULL) return;
     if (step->slmt_used && !forced) {
         count(&gate->table_passed);
         return;

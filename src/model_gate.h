@@ -1,7 +1,7 @@
 /*
- * model_gate.h - a model and its gate: the stage between table and sampler, what it counted, and the breaker.
+ * model_gate.h - a model and its gate: the stage behind the draw, what it counted, and the breaker.
  *
- *     request ─► admit: cooler while the breaker is out ─► begin: tau of the prompt ─► … row ─► table ─► gate ─► sampler …
+ *     request ─► admit: cooler while the breaker is out ─► begin: tau of the prompt ─► … row ─► table ─► draw ─► gate …
  *
  * Whoever runs votes reads `reply->gate`: `wakes` says that the doubt budget is spent, `first_reject` where other answers would fork. It
  * sets `reply->gate.on` false for answers that are not to be judged. Nothing here knows what a vote is.
@@ -34,7 +34,7 @@ const wane_generation *wane__model_gate_admit(struct wane__model_gate *gate, con
 /* For a reply whose context is its prompt: on with its tau in mode WANE where there is a gate, else off. Any thread. */
 int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *generation, wane_error *error);
 /*
- * The stage, for a reply whose gate is on: fills the step's verdict. Tokens in contexts that the table knows pass without a look, unless
+ * The stage, for a reply whose gate is on, when its token is drawn and not yet accepted: fills the step's verdict. Tokens in contexts that the table knows pass without a look, unless
  * the token is due for a forced check. A row that cannot be looked at is not judged; that is the draw's to report. Allocates nothing.
  */
 void wane__model_gate_stage(struct wane__reply *reply);

@@ -231,7 +231,7 @@ int wane__gate_train(const struct wane__gate_lesson *lesson, struct wane__gate_n
                           seen, kept);
     struct training *t = wane__alloc_zero(1, sizeof *t);
     if (t == NULL) return wane__fail(error, WANE_ENOMEM, "No memory to train a gate.");
-    begin(t, lesson->seed, log10(kept / (seen - kept)));
+    begin(t, lesson->seed, logarithm(kept / (seen - kept)) / ln10);
     int status = run_epochs(t, lesson, seen, &took, error);
     if (status == WANE_OK) {
         calibrate(&t->best, lesson->check, lesson->check_count);

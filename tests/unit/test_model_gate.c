@@ -347,6 +347,7 @@ static void alert(void *user, bool out, int wakes, double seconds) {
     alerts_out += out;
     alerts_in += !out;
     assert_true(wakes == 3 && seconds == 300);
+    wane__free(wane__alloc(1));              /* as a log line would */
     wane_model_get_gate_state(user, &state); /* nothing is locked */
     assert_int_equal(state.breaker_out, out);
 }
@@ -388,6 +389,36 @@ static void test_breaker(void **state) {
     wane_model_free(model);
 }
 
+/* Requests beside one another: each has its own doubt, and each token is judged once. */
+static void test_scheduler(void **state) {
+    (void)state;
+    wane_model *model = make_model(true);
+    wane_scheduler *scheduler = NULL;
+    wane_quality q[2] = {quality_of(WANE_MODE_WANE), quality_of(WANE_MODE_WANE)};
+    wane_ticket *ticket[4];
+    wane_error error = {0};
+    give_gate(model, -9, 0);
+    q[0].doubt_budget = 9;
+    q[1].doubt_budget = 10;
+    assert_int_equal(wane_scheduler_new(model, NULL, &scheduler, &error), WANE_OK);
+    for (int i = 0; i < 4; i++) {
+        wane_generation g = generation_of(&q[i % 2], 10);
+        if (wane_scheduler_submit(scheduler, prompt, PROMPT, &g, &ticket[i], &error) != WANE_OK)
+            fail_msg("%s", error.text);
+    }
+    for (int i = 0; i < 4; i++) {
+        wane_event event;
+        for (bool ended = false; !ended;)
+            assert_int_equal(wane_ticket_next(ticket[i], 60000, &event, &ended, &error), WANE_OK);
+        wane_ticket_free(ticket[i]);
+    }
+    wane_scheduler_free(scheduler);
+    wane_gate_state s = state_of(model);
+    assert_int_equal(s.judged, 40);
+    assert_int_equal(s.wakes[WANE_WAKE_DOUBT], 2);
+    wane_model_free(model);
+}
+
 static void test_names(void **state) {
     (void)state;
     for (int i = 0; i < WANE_WAKES; i++) assert_string_not_equal(wane_wake_name(i), "?");
@@ -403,7 +434,7 @@ int main(void) {
         cmocka_unit_test(test_as_recorded), cmocka_unit_test(test_changes_nothing),
         cmocka_unit_test(test_off),         cmocka_unit_test(test_doubt),
         cmocka_unit_test(test_hot),         cmocka_unit_test(test_breaker),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_scheduler),   cmocka_unit_test(test_names),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
