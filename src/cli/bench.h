@@ -61,6 +61,8 @@ int bench_head(const struct settings *settings);
 int bench_draft(const struct settings *settings);
 /* The plain loop, and the same requests from the memo: cmd_bench calls it for `wane bench memo`. */
 int bench_memo(const struct settings *settings);
+/* The same requests in the modes off, legacy and wane: cmd_bench calls it for `wane bench layer`. */
+int bench_layer(const struct settings *settings);
 /* Says so when the machine is busy; returns its load. */
 double bench_load(void);
 

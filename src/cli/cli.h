@@ -162,11 +162,12 @@ struct domains {
 void domains_from(const struct settings *settings, struct domains *domains);
 void domains_free(struct domains *domains);
 /*
- * Give the model rules, or its gate, as the settings say, where some request may be in a mode that uses them. `log` may be NULL.
+ * Give the model rules, or its gate, as the settings say, where some request may be in a mode that uses them, or `anyway`. `log` may be NULL.
  * Return EXIT_FINE or an exit code after a complaint.
  */
-int rules_attach(const struct settings *settings, wane_model *model);
-int gate_attach(const struct settings *settings, wane_model *model, wane_log_fn log, void *log_user);
+int rules_attach(const struct settings *settings, wane_model *model, bool anyway);
+int gate_attach(const struct settings *settings, wane_model *model, bool anyway, wane_log_fn log,
+                void *log_user);
 /* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
 struct breaker_alert {
     wane_log_fn log;

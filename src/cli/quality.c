@@ -122,16 +122,19 @@ static int attach_gate(const struct settings *settings, wane_model *model, wane_
     return EXIT_FINE;
 }
 
-int rules_attach(const struct settings *settings, wane_model *model) {
+int rules_attach(const struct settings *settings, wane_model *model, bool anyway) {
     const char *file = setting_text(settings, SET_RULES);
     wane_error error = {0};
-    if (file == NULL || (!uses_mode(settings, WANE_MODE_WANE) && !uses_mode(settings, WANE_MODE_LEGACY)))
+    if (file == NULL ||
+        (!anyway && !uses_mode(settings, WANE_MODE_WANE) && !uses_mode(settings, WANE_MODE_LEGACY)))
         return EXIT_FINE;
     return wane_model_set_rules(model, file, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 
-int gate_attach(const struct settings *settings, wane_model *model, wane_log_fn log, void *log_user) {
-    return uses_mode(settings, WANE_MODE_WANE) ? attach_gate(settings, model, log, log_user) : EXIT_FINE;
+int gate_attach(const struct settings *settings, wane_model *model, bool anyway, wane_log_fn log,
+                void *log_user) {
+    return anyway || uses_mode(settings, WANE_MODE_WANE) ? attach_gate(settings, model, log, log_user)
+                                                         : EXIT_FINE;
 }
 
 /* ---- the breaker's alert ------------------------------------------------------------------------------------------------ */

@@ -164,6 +164,7 @@ enum setting_id {
     SET_SAMPLER,
     SET_ROWS,
     SET_BODY,
+    SET_LONG,
     SET_PROMPTS,
     /* output */
     SET_JSON,
