@@ -1,7 +1,11 @@
 /* The vote over answers in the scheduler: what a reader gets, who decodes what, and every way in which it can be cut short. */
 #include "test_scheduler_rig.h"
 
+#include "gate_rig.h"
+#include "origin.h"
 #include "vote.h"
+
+#include <unistd.h>
 
 enum { V = 384, LENGTH = 24 };
 
@@ -215,6 +219,151 @@ static void test_a_value_decides(void **state) {
     rig_down(&rig);
 }
 
+/* ------------------------------------------------------------- where it parts */
+
+/* Letters whose best two are clearly apart at temperature 1, and less so at 2. */
+static float uneven[V];
+static struct wane__script_reply uneven_reply = {
+    .match = "", .tokens = march_tokens, .count = 0, .fail_at = -1, .logits = uneven};
+
+/* A rig whose model has a gate: only the shares that a hot request draws from are in doubt, so every fifth token. */
+static struct rig doubtful_rig(void) {
+    static char path[64];
+    struct wane__script few = {.replies = &uneven_reply, .reply_count = 1, .sequences = 4};
+    struct rig rig = {0};
+    struct wane__trace_origin origin;
+    static struct wane__gate_net net;
+    wane_error error = {0};
+    for (int i = 0; i < V; i++) uneven[i] = -20;
+    uneven['a'] = 6, uneven['b'] = 5, uneven['c'] = 4.5f, uneven['d'] = 4;
+    assert_int_equal(wane__script_load(&few, NULL, &rig.engine, &error), WANE_OK);
+    assert_int_equal(wane__model_wrap(rig.engine, NULL, NULL, &rig.model, &error), WANE_OK);
+    assert_int_equal(wane__model_origin(rig.model, &origin, NULL), WANE_OK);
+    struct wane__gate_made made = gate_made(origin.model, origin.tokenizer);
+    uint32_t pattern = 1;
+    gate_line(&net, -28.5f, 1);
+    struct wane__gate *gate = gate_of(&made, &net, &pattern, 1);
+    snprintf(path, sizeof path, "/tmp/wane-vote-%ld.gate", (long)getpid());
+    assert_int_equal(wane__gate_write(gate, path, NULL), WANE_OK);
+    wane__gate_free(gate);
+    if (wane_model_set_gate(rig.model, path, &error) != WANE_OK) fail_msg("%s", error.text);
+    unlink(path);
+    wane_scheduler_options options = quick_options();
+    options.drill = true;
+    assert_int_equal(wane_scheduler_new(rig.model, &options, &rig.scheduler, &error), WANE_OK);
+    return rig;
+}
+
+static wane_quality doubtful(int budget) {
+    wane_quality quality = legacy();
+    quality.mode = WANE_MODE_WANE;
+    quality.odds_base = 1;
+    quality.odds_entropy = quality.odds_documents = 0;
+    quality.doubt_budget = budget;
+    return quality;
+}
+
+static wane_generation hot(const wane_quality *quality, uint64_t seed, int hold) {
+    wane_generation g = seeded(quality, seed, hold);
+    g.sampling.temperature = 2;
+    return g;
+}
+
+/* The budget says when, the first doubt says where; all answers have what comes before in common, and nobody computed it again. */
+static void test_answers_part_at_the_first_doubt(void **state) {
+    (void)state;
+    struct rig rig = doubtful_rig();
+    bool another = false;
+    for (int budget = 0; budget <= 2; budget++) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            wane_quality quality = doubtful(budget);
+            wane_generation g = hot(&quality, seed, WANE_HOLD_NOTE), simple = hot(NULL, seed, WANE_HOLD_NOTE);
+            uint64_t before = rig_counts(&rig).rows;
+            ask(&rig, "tell", &g, &outcome);
+            uint64_t rows = rig_counts(&rig).rows - before;
+            ask(&rig, "tell", &simple, &other);
+            assert_int_equal(outcome.code, WANE_OK);
+            assert_string_equal(outcome.text, other.text);
+            assert_int_equal(outcome.answers, 3);
+            assert_int_equal(outcome.forked_at, 4);
+            assert_int_equal(rows, 4 + 3 * (LENGTH - 4));
+            assert_int_equal(outcome.spare_tokens, 2 * (LENGTH - 4));
+            g.hold = WANE_HOLD_VOTE;
+            ask(&rig, "tell", &g, &other);
+            assert_string_equal(other.text, outcome.has_chosen_text ? outcome.chosen_text : outcome.text);
+            assert_int_equal(other.texts, LENGTH);
+            if (!outcome.has_chosen_text) continue;
+            another = true;
+            assert_memory_equal(outcome.chosen_text, outcome.text, 4);
+        }
+    }
+    assert_true(another);
+    wane_quality patient = doubtful(LENGTH);
+    wane_generation g = hot(&patient, 1, WANE_HOLD_VOTE);
+    ask(&rig, "tell", &g, &outcome);
+    assert_true(outcome.code == WANE_OK && outcome.answers == 0 && outcome.texts == LENGTH);
+    wane_gate_state gate;
+    wane_model_get_gate_state(rig.model, &gate);
+    assert_int_equal(gate.wakes[WANE_WAKE_FORCED], 60);
+    assert_int_equal(gate.wakes[WANE_WAKE_WARM_UP], 1);
+    assert_int_equal(gate.wakes[WANE_WAKE_ALWAYS], 0);
+    rig_down(&rig);
+}
+
+/* A stop string that begins before the fork and ends behind it still ends the answer. */
+static void test_stops_across_the_fork(void **state) {
+    (void)state;
+    struct rig rig = doubtful_rig();
+    const char *stops[] = {"abc", "ba"};
+    int across = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        wane_quality quality = doubtful(0);
+        wane_generation g = hot(&quality, seed, WANE_HOLD_NOTE);
+        g.stops = stops;
+        g.stop_count = 2;
+        ask(&rig, "tell", &g, &outcome);
+        assert_int_equal(outcome.code, WANE_OK);
+        for (int i = 0; i < 2; i++) {
+            assert_null(strstr(outcome.text, stops[i]));
+            assert_null(strstr(outcome.chosen_text, stops[i]));
+        }
+        across += outcome.has_chosen_text && strlen(outcome.chosen_text) <= 3;
+    }
+    assert_true(across > 0);
+    rig_down(&rig);
+}
+
+/* Many requests at once, in all modes: each gets what it gets alone. */
+static void test_a_crowd(void **state) {
+    (void)state;
+    enum { CROWD = 10000, WAVE = 40, KINDS = 6 };
+    struct rig rig = doubtful_rig();
+    wane_quality careful = doubtful(1), old = legacy();
+    static struct outcome single[KINDS];
+    wane_generation kind[KINDS];
+    for (int i = 0; i < KINDS; i++) {
+        const wane_quality *quality = i % 3 == 0 ? NULL : i % 3 == 1 ? &careful : &old;
+        kind[i] = hot(quality, (uint64_t)i + 1, i < 3 ? WANE_HOLD_NOTE : WANE_HOLD_VOTE);
+        kind[i].max_tokens = 8;
+        ask(&rig, "tell", &kind[i], &single[i]);
+    }
+    for (int at = 0; at < CROWD; at += WAVE) {
+        wane_ticket *ticket[WAVE];
+        for (int i = 0; i < WAVE; i++) ticket[i] = send(&rig, "tell", &kind[(at + i) % KINDS]);
+        for (int i = 0; i < WAVE; i++) {
+            const struct outcome *expected = &single[(at + i) % KINDS];
+            finish(ticket[i], &outcome);
+            assert_int_equal(outcome.code, WANE_OK);
+            assert_string_equal(outcome.text, expected->text);
+            assert_int_equal(outcome.chosen, expected->chosen);
+            assert_string_equal(outcome.chosen_text, expected->chosen_text);
+        }
+    }
+    wane_scheduler_state s = rig_state(&rig);
+    assert_int_equal(s.completed, CROWD + KINDS);
+    rig_down(&rig);
+}
+
 /* -------------------------------------------------------------- cut short */
 
 static void test_cancel_at_any_time(void **state) {
@@ -316,6 +465,9 @@ int main(void) {
         cmocka_unit_test(test_no_vote),
         cmocka_unit_test(test_equal_answers_end_it),
         cmocka_unit_test(test_a_value_decides),
+        cmocka_unit_test(test_answers_part_at_the_first_doubt),
+        cmocka_unit_test(test_stops_across_the_fork),
+        cmocka_unit_test(test_a_crowd),
         cmocka_unit_test(test_cancel_at_any_time),
         cmocka_unit_test(test_out_of_time),
         cmocka_unit_test(test_a_stop_gives_what_is_there),
