@@ -99,7 +99,7 @@ static bool grow_slots(struct training *t) {
 
 /* A new name's place; its group is still to be set. NULL: no memory. */
 static struct answer *add_answer(struct training *t, const char *id) {
-    if (t->answers == t->answer_room) {
+    if (t->answer == NULL || t->answers == t->answer_room) {
         int room = t->answer_room > 0 ? 2 * t->answer_room : 256;
         struct answer *more = wane__resize(t->answer, (size_t)room, sizeof *more);
         if (more == NULL) return NULL;
@@ -117,6 +117,7 @@ static struct answer *add_answer(struct training *t, const char *id) {
 /* The group of the request named `of`; made where it is not known. NULL: no memory. */
 static struct group *group_of(struct training *t, const char *of) {
     struct answer *first = find(t, of);
+    if (first != NULL && t->group == NULL) return NULL; /* there is none without a group */
     if (first != NULL && first->number == 0) return &t->group[first->group];
     if (first != NULL) { /* an answer to another request has no answers of its own */
         t->group[first->group].bad = true;

@@ -318,7 +318,7 @@ struct pile {
 };
 
 static bool pile_add(struct pile *pile, const struct wane__trace_request *request) {
-    if (pile->count == pile->room && pile->count >= 2 * pile->most) {
+    if (pile->item != NULL && pile->count == pile->room && pile->count >= 2 * pile->most) {
         qsort(pile->item, pile->count, sizeof *pile->item, newest_first);
         pile->count = (size_t)pile->most;
     }

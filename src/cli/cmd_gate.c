@@ -152,7 +152,7 @@ static int explain_with(const struct settings *settings, wane_model *model, stru
     wane_generation g;
     wane_gate_state state;
     struct explaining e = {.model = model, .story = story, .tail = tail};
-    wane_quality_init(&quality);
+    quality_from(settings, &quality);
     quality.mode = WANE_MODE_WANE;
     wane_generation_init(&g);
     sampling_from(settings, &g.sampling);
@@ -162,6 +162,8 @@ static int explain_with(const struct settings *settings, wane_model *model, stru
     g.max_tokens = e.most = setting_int(settings, SET_MAX_TOKENS);
     if (g.max_tokens == 0) g.max_tokens = e.most = TOKENS_UNLESS_SAID;
     int result = wane_model_set_gate(model, setting_text(settings, SET_GATE), &error);
+    if (result == WANE_OK && setting_text(settings, SET_RULES) != NULL)
+        result = wane_model_set_rules(model, setting_text(settings, SET_RULES), &error);
     if (result == WANE_OK) result = tokens_of(settings, model, story, &tokens, &error);
     if (result == WANE_OK)
         result = wane_gate_explain(model, tokens.id, tokens.count, &g, take_token, &e, &story->end, &error);
@@ -172,6 +174,7 @@ static int explain_with(const struct settings *settings, wane_model *model, stru
         story->model = wane_model_get_facts(model)->name;
         story->gate = state.path;
         print(settings, story);
+        story->gate = NULL;
     }
     wane_tokens_free(&tokens);
     return result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);

@@ -21,7 +21,7 @@
 #define CHATS   (TALKS | FOR_CONFIG)
 #define ANSWERS (TALKS | FOR_RECORD | FOR_GATE | FOR_CONFIG)
 /* Settings of the quality of answers, also in [domain.NAME]; and those that belong to the model. */
-#define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG)
+#define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_GATE | FOR_CONFIG)
 #define ROBED  JUDGES
 #define TRACES (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
@@ -187,7 +187,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_FINAL_VALUE] = WORDS("Quality", "final-value", 0, "WANE_FINAL_VALUE", "quality.final_value", TYPE_WORD, 1, 1000, NULL,
         JUDGES, "PATTERN", "its first group is an answer's value, and the majority of values wins; not set: the closest answer"),
     [SET_GATE] = WORDS("Quality", "gate", 0, "WANE_GATE", "quality.gate", TYPE_FILE, 1, 4096, NULL,
-        ROBED | FOR_GATE, "FILE", "a trained gate; not set: the one that ships for the model"),
+        ROBED, "FILE", "a trained gate; not set: the one that ships for the model"),
     [SET_ODDS_BASE] = NUMBER("Quality", "odds-base", 0, "WANE_ODDS_BASE", "quality.odds_base", TYPE_REAL, -10, 10, "0.62",
         JUDGES, "decimal logarithm of the odds below which a token is in doubt"),
     [SET_ODDS_ENTROPY] = NUMBER("Quality", "odds-entropy", 0, "WANE_ODDS_ENTROPY", "quality.odds_entropy", TYPE_REAL, 0, 10, "0.18",

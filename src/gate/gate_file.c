@@ -193,12 +193,6 @@ static double get_share(const uint8_t *from) {
     return value >= 0 && value <= 1 ? value : (double)NAN;
 }
 
-static bool is_digest(const uint8_t *text) {
-    for (int i = 0; i < 32; i++)
-        if (memchr("0123456789abcdef", text[i], 16) == NULL) return false;
-    return true;
-}
-
 static int read_made(const struct input *in, struct wane__gate_made *m) {
     const uint8_t *head = in->bytes;
     m->seed = wane__get(head + 32, 8);
@@ -212,7 +206,7 @@ static int read_made(const struct input *in, struct wane__gate_made *m) {
     m->coverage = get_share(head + 96);
     if (vocab_size < 1 || vocab_size > INT32_MAX) return damaged(in, "its vocabulary has no size");
     m->vocab_size = (int)vocab_size;
-    if (!is_digest(head + 128) || !is_digest(head + 160))
+    if (!wane__is_digest(head + 128) || !wane__is_digest(head + 160))
         return damaged(in, "it does not say of which model it is");
     memcpy(m->model, head + 128, 32);
     memcpy(m->tokenizer, head + 160, 32);
@@ -273,6 +267,15 @@ static int read_net(const struct input *in, struct wane__gate_net *net) {
     return WANE_OK;
 }
 
+static int read_parts(const struct input *in, struct wane__gate *draft, uint32_t *pattern, size_t count) {
+    int status = read_made(in, &draft->made);
+    if (status == WANE_OK) status = read_list(in, pattern, count);
+    if (status == WANE_OK) status = read_net(in, &draft->net);
+    if (status == WANE_OK && sum_of_odds(&draft->net, pattern, count) != wane__get(in->bytes + 120, 8))
+        status = damaged(in, "this machine's odds are not those of the machine that made it");
+    return status;
+}
+
 int wane__gate_parse(const char *name, const void *bytes, size_t size, struct wane__gate **gate,
                      wane_error *error) {
     struct input in = {name, bytes, size, error};
@@ -283,13 +286,13 @@ int wane__gate_parse(const char *name, const void *bytes, size_t size, struct wa
     if (count > WANE__GATE_PATTERNS) return damaged(&in, "it has more patterns than there are");
     struct wane__gate *draft = wane__alloc_zero(1, sizeof *draft);
     uint32_t *pattern = wane__alloc((count + 1) * sizeof *pattern);
-    if (draft == NULL || pattern == NULL) status = wane__fail(error, WANE_ENOMEM, "No memory for a gate.");
-    if (status == WANE_OK) status = read_made(&in, &draft->made);
-    if (status == WANE_OK) status = read_list(&in, pattern, count);
-    if (status == WANE_OK) status = read_net(&in, &draft->net);
-    if (status == WANE_OK && sum_of_odds(&draft->net, pattern, count) != wane__get(in.bytes + 120, 8))
-        status = damaged(&in, "this machine's odds are not those of the machine that made it");
-    if (status == WANE_OK) status = wane__gate_new(&draft->made, &draft->net, pattern, count, gate, error);
+    if (draft != NULL && pattern != NULL) {
+        status = read_parts(&in, draft, pattern, count);
+        if (status == WANE_OK)
+            status = wane__gate_new(&draft->made, &draft->net, pattern, count, gate, error);
+    } else {
+        status = wane__fail(error, WANE_ENOMEM, "No memory for a gate.");
+    }
     wane__free(draft);
     wane__free(pattern);
     return status;

@@ -103,8 +103,9 @@ static void begin(struct training *t, uint64_t seed, double base_odds) {
     for (int i = 0; i < INPUTS; i++)
         for (int h = 0; h < HIDDEN; h++)
             t->now.in[i][h] =
-                (wane__random_unit(seed, (uint64_t)(i / WANE__GATE_BINS * HIDDEN + h)) - 0.5) * 0.2 +
-                (wane__random_unit(seed + 1, (uint64_t)(i * HIDDEN + h)) - 0.5) * 0.02;
+                (wane__random_unit(seed, (uint64_t)(i / WANE__GATE_BINS) * HIDDEN + (uint64_t)h) - 0.5) *
+                    0.2 +
+                (wane__random_unit(seed + 1, (uint64_t)i * HIDDEN + (uint64_t)h) - 0.5) * 0.02;
     for (int h = 0; h < HIDDEN; h++) {
         t->now.bias[h] = 0.1; /* most units live at first */
         t->now.out[h] = h % 2 == 0 ? 0.1 : -0.1;
