@@ -92,6 +92,11 @@ def make_day(count, seed, tokens):
     return day
 
 
+def same(request):
+    """What two requests have in common when they must get the same reply: without chance, their seeds do not count."""
+    return json.dumps({k: v for k, v in request.items() if k != "seed" or request["temperature"] > 0}, sort_keys=True)
+
+
 def write_day(path, day):
     path = pathlib.Path(path)
     path.write_text("".join(json.dumps(request) + "\n" for _, request in day))
@@ -209,12 +214,14 @@ class Run:
         for count in steps:
             table, built = self.build(count)
             growth.append((count, built, self.replay(f"{count}", table, held)))
-        # A repeat of what was learned must be hit; one of something in the last fifth cannot be.
+        # What was learned twice is stable, and must be hit; what was learned once is not in the table, which wants each context
+        # seen twice; a repeat of something in the last fifth cannot be.
         labels = collections.defaultdict(set)
-        earlier = {json.dumps(request, sort_keys=True) for _, request in self.day[:self.learned]}
+        earlier = collections.Counter(same(request) for _, request in self.day[:self.learned])
         for i in rest:
             label, request = self.day[i]
-            labels["seen before" if json.dumps(request, sort_keys=True) in earlier else
+            seen = earlier[same(request)]
+            labels["seen twice" if seen > 1 else "seen once" if seen == 1 else
                    "repeat, later" if label == "repeat" else label].add(i)
         kinds = {}
         for label, wanted in sorted(labels.items()):

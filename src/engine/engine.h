@@ -185,6 +185,7 @@ struct wane__script {
     float peak;                    /* logit of the scripted token; 0: 10 */
     int context, sequences, batch; /* 0: 512, 4, 64; at most 64 sequences */
     int prompt_delay_ms; /* a decode takes so long for each item not wanted; in microseconds when negative */
+    int row_delay_us;    /* a decode takes so long for each item wanted, on top of the longest reply's */
     bool linear; /* d = 64, and the logits are products with the rows of a head, as a model's are; replies'
                             own `logits` are not used */
     bool rescore_lies; /* rescored logits have the wrong sign */

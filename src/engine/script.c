@@ -365,6 +365,8 @@ static int64_t delay_of(struct script_engine *engine, const struct wane__item *i
     int64_t prompt = 0, reply = 0; /* microseconds */
     int per_token = engine->script.prompt_delay_ms;
     for (int i = 0; i < count; i++)
+        if (items[i].wanted) prompt += engine->script.row_delay_us;
+    for (int i = 0; i < count; i++)
         if (!items[i].wanted) prompt += per_token < 0 ? -(int64_t)per_token : (int64_t)per_token * 1000;
     for (int s = 0; s < engine->base.facts.sequences; s++) {
         if (!touched(engine, s)) continue;
