@@ -477,6 +477,8 @@ typedef struct wane_server_options {
 } wane_server_options;
 
 WANE_API void wane_server_options_init(wane_server_options *options);
+/* The modes that keys of this file give to their requests, 1 << WANE_MODE_… for each: what a model should be made ready for. */
+WANE_API int wane_key_file_modes(const char *path, unsigned *modes, wane_error *error);
 
 typedef struct wane_server wane_server;
 

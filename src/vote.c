@@ -11,7 +11,9 @@
 
 bool wane__vote_possible(const wane_generation *generation) {
     const wane_quality *quality = generation->quality;
-    return quality != NULL && quality->mode != WANE_MODE_OFF && quality->answers == WANE__ANSWERS;
+    if (quality == NULL || quality->mode == WANE_MODE_OFF || quality->answers != WANE__ANSWERS) return false;
+    /* Without chance, every answer is the first. */
+    return quality->mode == WANE_MODE_LEGACY || generation->sampling.temperature != 0;
 }
 
 int wane__vote_check(const wane_quality *quality, wane_error *error) {
@@ -112,8 +114,6 @@ bool wane__vote_wakes(struct wane__vote *vote, const struct wane__reply *first) 
         vote->forked_at = 0;
         return true;
     }
-    /* Without chance, every answer is the first. */
-    if (vote->wish.sampling.temperature == 0) return false;
     if (first->gate.wakes) vote->forked_at = first->gate.first_reject;
     /* Without a gate nobody can say which answers need no vote: all of them have one. */
     return first->gate.wakes || !first->gate.on;

@@ -195,15 +195,15 @@ static void wait_and_stop(const struct settings *settings, struct logging *loggi
     }
 }
 
-static int serve(const struct settings *settings, struct logging *logging, wane_model *model) {
+static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
+                 unsigned request_modes) {
     wane_server_options options;
     wane_server *server = NULL;
     wane_error error = {0};
     wane_quality quality;
     struct domains domains;
     server_options(settings, logging, &options);
-    int wrong = modes_from(setting_text(settings, SET_REQUEST_MODES), &options.request_modes);
-    if (wrong != EXIT_FINE) return wrong;
+    options.request_modes = request_modes;
     quality_from(settings, &quality);
     domains_from(settings, &domains);
     options.quality = &quality;
@@ -235,6 +235,9 @@ int command_serve(struct settings *settings) {
     if (settings->operand_count > 0)
         return cli_usage("serve", "wane serve takes no words; got \"%.60s\" (a model is given with --model)",
                          settings->operands[0]);
+    unsigned request_modes = 0;
+    int wrong = modes_from(setting_text(settings, SET_REQUEST_MODES), &request_modes);
+    if (wrong != EXIT_FINE) return wrong;
     struct logging logging = {WANE_LOG_INFO, setting_on(settings, SET_JSON)};
     const char *level = setting_text(settings, SET_LOG_LEVEL);
     for (int i = 0; i <= WANE_LOG_DEBUG; i++)
@@ -269,7 +272,7 @@ int command_serve(struct settings *settings) {
         log_info(&logging, "recording what is decoded in %s%s", folder,
                  setting_text(settings, SET_REDACT) != NULL ? ", redacted" : "");
     if (code == EXIT_FINE) {
-        code = serve(settings, &logging, model);
+        code = serve(settings, &logging, model, request_modes);
         int saved = memo_save(model);
         if (code == EXIT_FINE) code = saved;
     }

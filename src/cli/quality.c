@@ -101,6 +101,12 @@ static bool uses_mode(const struct settings *settings, int mode) {
     bool found = wane_mode_from(setting_text(settings, SET_MODE)) == mode;
     if (setting_text(settings, SET_REQUEST_MODES) != NULL)
         modes_from(setting_text(settings, SET_REQUEST_MODES), &asked);
+    if (setting_text(settings, SET_KEY_FILE) != NULL) { /* a bad file is the server's to refuse */
+        wane_error ignored = {0};
+        unsigned given = 0;
+        wane_key_file_modes(setting_text(settings, SET_KEY_FILE), &given, &ignored);
+        asked |= given;
+    }
     for (size_t i = 0; i < settings->domain_count; i++)
         found = found || wane_mode_from(pick(settings, settings->domains[i].own, SET_MODE)->text) == mode;
     return found || (asked & 1u << mode) != 0;
@@ -143,6 +149,13 @@ struct errand {
     char *command, *state, *wakes;
 };
 
+static void free_errand(struct errand *errand) {
+    free(errand->command);
+    free(errand->state);
+    free(errand->wakes);
+    free(errand);
+}
+
 /* Waits for the command in a thread of its own: whoever tripped the breaker is decoding. */
 static void *run_errand(void *user) {
     struct errand *errand = user;
@@ -163,10 +176,7 @@ static void *run_errand(void *user) {
     if (posix_spawn(&child, "/bin/sh", NULL, &how, words, environment) == 0) waitpid(child, NULL, 0);
     posix_spawnattr_destroy(&how);
     free(environment);
-    free(errand->command);
-    free(errand->state);
-    free(errand->wakes);
-    free(errand);
+    free_errand(errand);
     return NULL;
 }
 
@@ -184,7 +194,12 @@ static void alert(void *user, bool out, int wakes, double seconds) {
     errand->state = text_format("WANE_BREAKER=%s", out ? "out" : "in");
     errand->wakes = text_format("WANE_BREAKER_RECENT=%d", wakes);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, run_errand, errand) == 0) pthread_detach(thread);
+    if (pthread_create(&thread, NULL, run_errand, errand) == 0) {
+        pthread_detach(thread);
+        return;
+    }
+    alarm->log(alarm->log_user, WANE_LOG_WARN, "breaker: no thread for its command; it was not run");
+    free_errand(errand);
 }
 
 int breaker_attach(const struct settings *settings, wane_model *model, struct breaker_alert *alarm) {

@@ -13,7 +13,8 @@
 #include <string.h>
 
 static const char domain_mark[] = "domain.";
-enum { DOMAINS_MOST = 64 };
+/* Names: inih cuts a section's at 49 bytes, mark and all, in silence; so none may come near. */
+enum { DOMAINS_MOST = 64, DOMAIN_NAME_MOST = 40 };
 enum { FILE_MOST = 1 << 20 }; /* bytes; a settings file is a page or two */
 
 struct reading {
@@ -32,6 +33,48 @@ static bool fail_line(struct reading *reading, const char *what) {
     reading->failed = true;
     reading->failed_at = reading->line;
     return settings_complain(reading->complaint, "%s:%d: %s", reading->name, reading->line, what);
+}
+
+/* The settings of [domain.NAME], made when it is seen first; NULL with a complaint. */
+static struct settings *domain_of(struct reading *reading, const char *name) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    struct settings *all = reading->settings;
+    for (size_t i = 0; i < all->domain_count; i++)
+        if (strcmp(all->domains[i].name, name) == 0) return all->domains[i].own;
+    size_t size = strlen(name);
+    if (size == 0 || size > DOMAIN_NAME_MOST || strspn(name, allowed) != size ||
+        all->domain_count == DOMAINS_MOST) {
+        reading->failed = true;
+        settings_complain(reading->complaint,
+                          "%s:%d: [domain.%.70s]: a domain's name has 1 to %d of a-z A-Z 0-9 - _ . and there "
+                          "are at most %d",
+                          reading->name, reading->line, name, DOMAIN_NAME_MOST, DOMAINS_MOST);
+        return NULL;
+    }
+    struct settings_domain *domains = text_alloc((all->domain_count + 1) * sizeof *domains);
+    if (all->domain_count > 0) memcpy(domains, all->domains, all->domain_count * sizeof *domains);
+    free(all->domains);
+    all->domains = domains;
+    struct settings_domain *made = &domains[all->domain_count++];
+    made->name = text_copy(name);
+    made->own = text_alloc(sizeof *made->own);
+    settings_init(made->own);
+    made->own->file = all->file != NULL ? text_copy(all->file) : NULL;
+    return made->own;
+}
+
+/* A domain is made by the line that names it: it may have nothing of its own, and inih tells of sections with values only. */
+static bool see_domain(struct reading *reading, const char *line, size_t length) {
+    size_t before = sizeof domain_mark; /* the bracket, and the mark */
+    const char *end = memchr(line, ']', length);
+    if (line[0] != '[' || end == NULL || (size_t)(end - line) < before ||
+        memcmp(line + 1, domain_mark, before - 1) != 0)
+        return true;
+    char *name = text_copy_part(line + before, (size_t)(end - line) - before);
+    bool good = domain_of(reading, name) != NULL;
+    free(name);
+    if (!good) reading->failed_at = reading->line;
+    return good;
 }
 
 /* Like fgets, from memory. */
@@ -53,6 +96,7 @@ static char *read_line(char *out, int capacity, void *user) {
         fail_line(reading, "the line is too long; go on in the next one, which begins with a blank");
         return NULL;
     }
+    if (!see_domain(reading, begin, length)) return NULL;
     memcpy(out, begin, length);
     out[length] = '\0';
     return out;
@@ -67,33 +111,6 @@ static bool unknown_key(struct reading *reading, const char *key) {
                              reading->line, key,
                              nearest.found != NULL ? "; did you mean " : "; \"wane config\" lists them",
                              nearest.found != NULL ? nearest.found : "", nearest.found != NULL ? "?" : "");
-}
-
-/* The settings of [domain.NAME], made when it is seen first; NULL with a complaint. */
-static struct settings *domain_of(struct reading *reading, const char *name) {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    struct settings *all = reading->settings;
-    for (size_t i = 0; i < all->domain_count; i++)
-        if (strcmp(all->domains[i].name, name) == 0) return all->domains[i].own;
-    size_t size = strlen(name);
-    if (size == 0 || size > 64 || strspn(name, allowed) != size || all->domain_count == DOMAINS_MOST) {
-        reading->failed = true;
-        settings_complain(reading->complaint,
-                          "%s:%d: [domain.%.70s]: a domain's name has 1 to 64 of a-z A-Z 0-9 - _ . and there "
-                          "are at most %d",
-                          reading->name, reading->line, name, DOMAINS_MOST);
-        return NULL;
-    }
-    struct settings_domain *domains = text_alloc((all->domain_count + 1) * sizeof *domains);
-    if (all->domain_count > 0) memcpy(domains, all->domains, all->domain_count * sizeof *domains);
-    free(all->domains);
-    all->domains = domains;
-    struct settings_domain *made = &domains[all->domain_count++];
-    made->name = text_copy(name);
-    made->own = text_alloc(sizeof *made->own);
-    settings_init(made->own);
-    made->own->file = all->file != NULL ? text_copy(all->file) : NULL;
-    return made->own;
 }
 
 static int take_one(void *user, const char *section, const char *name, const char *value) {

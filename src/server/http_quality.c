@@ -91,9 +91,9 @@ static bool votes(const wane_quality *quality, unsigned modes) {
 }
 
 bool wane__server_may_vote(const struct wane_server *server) {
-    bool may = votes(&server->quality, server->request_modes);
-    for (size_t i = 0; i < server->domain_count; i++)
-        may = may || votes(&server->domains[i].quality, server->request_modes);
+    unsigned asked = server->request_modes | wane__keys_modes(server->keys);
+    bool may = votes(&server->quality, asked);
+    for (size_t i = 0; i < server->domain_count; i++) may = may || votes(&server->domains[i].quality, asked);
     return may;
 }
 

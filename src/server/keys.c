@@ -253,6 +253,23 @@ const char *wane__keys_unknown_domain(const struct wane__keys *keys,
     return NULL;
 }
 
+unsigned wane__keys_modes(const struct wane__keys *keys) {
+    unsigned modes = 0;
+    for (size_t i = 0; keys != NULL && i < keys->count; i++)
+        if (keys->entries[i].mode >= 0) modes |= 1u << keys->entries[i].mode;
+    return modes;
+}
+
+int wane_key_file_modes(const char *path, unsigned *modes, wane_error *error) {
+    struct wane__keys *keys = NULL;
+    *modes = 0;
+    wane__clear(error);
+    int code = wane__keys_load(path, NULL, &keys, error);
+    *modes = wane__keys_modes(keys);
+    wane__keys_free(keys);
+    return code;
+}
+
 size_t wane__keys_count(const struct wane__keys *keys) {
     return keys ? keys->count : 0;
 }

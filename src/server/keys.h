@@ -31,6 +31,8 @@ void wane__keys_free(struct wane__keys *keys);
 /* A domain that a key has and `known` does not; NULL: none. */
 const char *wane__keys_unknown_domain(const struct wane__keys *keys,
                                       bool (*known)(void *user, const char *name), void *user);
+/* The modes that keys have: 1 << WANE_MODE_… for each. */
+unsigned wane__keys_modes(const struct wane__keys *keys);
 size_t wane__keys_count(const struct wane__keys *keys);
 
 /*

@@ -27,16 +27,13 @@ def scripted(tmp_path):
         assert status == 0, open(server.log).read()[-4000:]
 
 
-@pytest.fixture(scope="session")
-def real(tmp_path_factory):
-    """`wane serve` with the default model, as a user starts it."""
+def start_real(folder, *more):
+    """`wane serve` with the test model and these options, as a user starts it."""
     if not os.path.exists(WANE):
         pytest.skip(f"no {WANE}: build first")
-    folder = tmp_path_factory.mktemp("real")
     ready, log = folder / "port", folder / "log"
     model = os.environ.get("WANE_TEST_MODEL", "smollm2-135m")
-    command = [WANE, "serve", "--model", model, "--port", "0", "--ready-file", str(ready)]
-    command += os.environ.get("WANE_TEST_SERVE", "--slots 4 --context 2048 --threads 1 --batch-threads 2").split()
+    command = [WANE, "serve", "--model", model, "--port", "0", "--ready-file", str(ready), *more]
     with open(log, "w") as errors:
         process = subprocess.Popen(command, stdout=errors, stderr=errors)
     until = time.monotonic() + 120 * SLOW
@@ -45,6 +42,33 @@ def real(tmp_path_factory):
             process.kill()
             pytest.fail("wane serve did not become ready:\n" + log.read_text()[-2000:])
         time.sleep(0.05)
-    server = Server(process, int(ready.read_text()), str(log))
+    return Server(process, int(ready.read_text()), str(log))
+
+
+def stop_real(server):
+    status = server.terminate()
+    assert status == 0, open(server.log).read()[-2000:]
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory):
+    """`wane serve` with the default model and nothing that changes answers."""
+    options = os.environ.get("WANE_TEST_SERVE", "--slots 4 --context 2048 --threads 1 --batch-threads 2").split()
+    server = start_real(tmp_path_factory.mktemp("real"), *options)
     yield server
-    assert server.terminate() == 0, log.read_text()[-2000:]
+    stop_real(server)
+
+
+@pytest.fixture(scope="module")
+def real_with(tmp_path_factory):
+    """A function that starts one with options of its own; they end with the module."""
+    servers = []
+
+    def start(*more):
+        options = ["--context", "1024", "--threads", "1", "--batch-threads", "2", *more]
+        servers.append(start_real(tmp_path_factory.mktemp("own"), *options))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        stop_real(server)

@@ -218,6 +218,16 @@ def openai_stream(server, path, body, headers=None):
     return chunks, done, error
 
 
+def vote_seed(seed, answer):
+    """What another answer of a vote is drawn with: splitmix64 of the first one's seed; signed, as JSON has it."""
+    most = (1 << 64) - 1
+    mixed = (seed + answer * 0x9E3779B97F4A7C15) & most
+    mixed = ((mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9) & most
+    mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & most
+    mixed ^= mixed >> 31
+    return mixed - (1 << 64) if mixed >> 63 else mixed
+
+
 def together(functions):
     """Run them at once; returns their results in order, or raises the first that one of them raised."""
     results, faults = [None] * len(functions), []

@@ -14,6 +14,9 @@
  *     memo (bytes), memo_file, memo_save (seconds), draft
  *     table, table_key, table_meaning ("argmax"), table_poll_ms
  *     record        an object: folder, plain, all_logits, redact_file, queue_bytes
+ *     quality       an object with fields of wane_quality; mode and final_value are strings
+ *     domains       an object of such objects, by name
+ *     request_modes names of modes
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
  */
 #include "model.h"
@@ -35,6 +38,8 @@ struct setup {
     struct wane__script_reply *replies;
     char **pieces;
     struct wane__log log;
+    wane_quality quality, *domain_qualities;
+    wane_domain *domains;
 };
 
 _Noreturn static void die(const char *what, const char *detail) {
@@ -139,9 +144,45 @@ static void free_setup(struct setup *setup) {
     }
     for (size_t i = 0; i < setup->script.piece_count; i++) free(setup->pieces[i]);
     free(setup->replies);
+    free(setup->domains);
+    free(setup->domain_qualities);
     free(setup->pieces);
     json_decref(setup->file);
     wane__log_close(&setup->log);
+}
+
+/* What the tests change of it. Its strings are the file's. */
+static void read_quality(const json_t *from, wane_quality *q) {
+    wane_quality_init(q);
+    const char *mode = json_string_value(json_object_get(from, "mode"));
+    const json_t *token_vote = json_object_get(from, "token_vote"),
+                 *slope = json_object_get(from, "dialogue_slope");
+    if (mode != NULL) q->mode = wane_mode_from(mode);
+    if (token_vote != NULL) q->token_vote = json_is_true(token_vote);
+    if (slope != NULL) q->dialogue_slope = (float)json_number_value(slope);
+    q->clamp = number(from, "clamp", q->clamp);
+    q->answers = number(from, "answers", q->answers);
+    q->doubt_budget = number(from, "doubt_budget", q->doubt_budget);
+    q->final_value = json_string_value(json_object_get(from, "final_value"));
+}
+
+static void read_qualities(const json_t *file, struct setup *setup, wane_server_options *options) {
+    const json_t *domains = json_object_get(file, "domains"), *value;
+    const char *name;
+    size_t index, count = 0;
+    read_quality(json_object_get(file, "quality"), &setup->quality);
+    options->quality = &setup->quality;
+    setup->domains = need(calloc(json_object_size(domains) + 1, sizeof *setup->domains));
+    setup->domain_qualities = need(calloc(json_object_size(domains) + 1, sizeof *setup->domain_qualities));
+    json_object_foreach((json_t *)(uintptr_t)domains, name, value) {
+        read_quality(value, &setup->domain_qualities[count]);
+        setup->domains[count] = (wane_domain){name, &setup->domain_qualities[count]};
+        count++;
+    }
+    options->domains = setup->domains;
+    options->domain_count = count;
+    json_array_foreach(json_object_get(file, "request_modes"), index, value) options->request_modes |=
+        1u << wane_mode_from(json_string_value(value));
 }
 
 static void read_options(const json_t *file, wane_server_options *options) {
@@ -233,6 +274,7 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     wane_recorder *recorder = NULL;
     wane_server_options options;
     read_options(setup->file, &options);
+    read_qualities(setup->file, setup, &options);
     int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
     if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
     if (code == WANE_OK) code = use_table(setup->file, model, &error);
