@@ -140,6 +140,8 @@ def read_items(kind, path, count, seed):
     except (OSError, ValueError, KeyError, IndexError) as why:
         raise Stop(f"{path} is not the gzipped JSON lines of {kind.name} ({type(why).__name__}: {why}); the help says where "
                    "they come from") from None
+    if not items:
+        raise Stop(f"{path} holds no items")
     random.Random(seed).shuffle(items)
     return items[:count] if count else items
 
