@@ -6,14 +6,15 @@ usage: quality.py run FOLDER --set gsm8k|humaneval --data FILE.gz --model NAME [
                   [--seconds N] [--wane build/wane] [--json FILE]
        quality.py report FOLDER [--json FILE]
 
-run: start `wane serve` in each mode by turns, a few items each, and send it the items of the set, several at once. --items takes the
-first so many of the set in an order that the seed makes; 0: all. An item has the same seed in all modes. In mode wane there is one turn for each doubt
-budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve. Each finished request is a line of
-FOLDER/replies.jsonl: a run that was stopped, or that stopped itself after about --seconds, goes on where it was, also with more items, modes
-or budgets. The report goes to standard output and to FOLDER/report.json; `report` makes it anew of what is there.
+run: start `wane serve` in each mode by turns, a few items each, and send it the items of the set, several at once. --items takes
+the first so many of the set in an order that the seed makes; 0: all. An item has the same seed in all modes. In mode wane there is
+one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve. Each
+finished request is a line of FOLDER/replies.jsonl: a run that was stopped, or that stopped itself after about --seconds, goes on where
+it was, also with more items, modes or budgets. The report goes to standard output and to FOLDER/report.json; `report` makes it
+anew of what is there.
 
-gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the item's. The vote is told to
-compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's tests pass in
+gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the
+item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's tests pass in
 bench/sandbox.py. Only items that were answered in all modes and budgets are compared. docs/quality.md says how to read the report.
 """
 import argparse
@@ -48,7 +49,8 @@ ASK_NUMBER = ("Solve the problem step by step, one short line for each step. The
 SHOWN = [("A baker makes 25 rolls. He sells 3 bags of 5 rolls each and eats 2 of the others. How many rolls are left?",
           "3 bags hold 3 * 5 = 15 rolls.\n25 - 15 = 10 rolls are not sold.\n10 - 2 = 8 rolls are left.\n#### 8"),
          ("A ticket to the museum costs $14, and children pay half of that. What do 2 adults and 3 children pay together?",
-          "A child pays 14 / 2 = $7.\n2 adults pay 2 * 14 = $28.\n3 children pay 3 * 7 = $21.\nTogether they pay 28 + 21 = $49.\n#### 49")]
+          "A child pays 14 / 2 = $7.\n2 adults pay 2 * 14 = $28.\n3 children pay 3 * 7 = $21.\nTogether they pay 28 + 21 = $49.\n"
+          "#### 49")]
 ASK_CODE = "Complete this Python function. Reply with the whole function, with its imports, in one block of code.\n\n"
 
 
@@ -73,7 +75,7 @@ def value_of(reply):
 
 
 def program_of(reply, item):
-    """The program that a reply means: what the prompt has before the function and the reply's function, or the prompt and its body."""
+    """The program that a reply means: what the prompt has before the function and the reply's, or the prompt and its body."""
     name = re.escape(item["entry_point"])
     defines = re.compile(rf"^(?:async )?def +{name}\b", re.M)
     blocks = re.findall(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", reply, re.M | re.S)
@@ -287,7 +289,8 @@ class Server:
         config.write_text("")
         self.ready, self.log, self.name = ready, folder / "serve.log", variant(mode, budget)
         self.command = [args.wane, "serve", "--model", args.model, "--host", "127.0.0.1", "--port", "0", "--ready-file", str(ready),
-                        "--slots", str(args.slots), "--memo", "0", "--mode", mode, "--breaker-wakes", "0", "--log-level", "warn"]
+                        "--slots", str(args.slots), "--memo", "0", "--draft", "off", "--breaker-wakes", "0", "--log-level", "warn",
+                        "--mode", mode]
         if args.threads:
             self.command += ["--threads", str(args.threads), "--batch-threads", str(args.threads)]
         if budget is not None:
