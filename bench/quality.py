@@ -1,0 +1,509 @@
+#!/usr/bin/env python3
+"""How often the answers are right in the modes off, legacy and wane, and what that costs.
+
+usage: quality.py run FOLDER --set gsm8k|humaneval --data FILE.gz --model NAME [--items N] [--modes off,legacy,wane]
+                  [--budgets 8,0,2,32] [--temperature 0.8] [--threads N] [--slots 4] [--seed 1] [--max-tokens 400]
+                  [--seconds N] [--wane build/wane] [--json FILE]
+       quality.py report FOLDER [--json FILE]
+
+run: start `wane serve` in each mode by turns, a few items each, and send it the items of the set, several at once. --items takes
+the first so many of the set in an order that the seed makes; 0: all. An item has the same seed in all modes. In mode wane there is
+one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve. Each
+finished request is a line of FOLDER/replies.jsonl: a run that was stopped, or that stopped itself after about --seconds, goes on where
+it was, also with more items, modes or budgets. The report goes to standard output and to FOLDER/report.json; `report` makes it
+anew of what is there.
+
+gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the
+item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's tests pass in
+bench/sandbox.py. Only items that were answered in all modes and budgets are compared. docs/quality.md says how to read the report.
+"""
+import argparse
+import concurrent.futures
+import decimal
+import gzip
+import hashlib
+import http.client
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandbox  # noqa: E402
+
+MODES = ["off", "legacy", "wane"]
+CHUNK = 12
+DRAWS = 10000  # of the bootstrap
+
+# The same expression is given to the server, whose vote compares its first group; ICU and Python read it alike.
+VALUE = r"####\s*[$€£]?\s*(-?[$€£]?[0-9][0-9,]*(?:\.[0-9]+)?|-?\.[0-9]+)"
+
+ASK_NUMBER = ("Solve the problem step by step, one short line for each step. The last line is #### and then the number alone.\n\n")
+SHOWN = [("A baker makes 25 rolls. He sells 3 bags of 5 rolls each and eats 2 of the others. How many rolls are left?",
+          "3 bags hold 3 * 5 = 15 rolls.\n25 - 15 = 10 rolls are not sold.\n10 - 2 = 8 rolls are left.\n#### 8"),
+         ("A ticket to the museum costs $14, and children pay half of that. What do 2 adults and 3 children pay together?",
+          "A child pays 14 / 2 = $7.\n2 adults pay 2 * 14 = $28.\n3 children pay 3 * 7 = $21.\nTogether they pay 28 + 21 = $49.\n"
+          "#### 49")]
+ASK_CODE = "Complete this Python function. Reply with the whole function, with its imports, in one block of code.\n\n"
+
+
+class Stop(Exception):
+    pass
+
+
+# -------------------------------------------------------------------------------------------------------- sets and scoring
+
+def number_of(text):
+    """A number as it is compared: 1,200.50 and $1200.5 are the same. None when it is none."""
+    try:
+        return decimal.Decimal(re.sub(r"[$€£,\s]", "", text))
+    except decimal.InvalidOperation:
+        return None
+
+
+def value_of(reply):
+    """What stands behind the last ####, or None."""
+    found = re.findall(VALUE, reply)
+    return found[-1] if found else None
+
+
+def program_of(reply, item):
+    """The program that a reply means: what the prompt has before the function and the reply's, or the prompt and its body."""
+    name = re.escape(item["entry_point"])
+    defines = re.compile(rf"^(?:async )?def +{name}\b", re.M)
+    blocks = re.findall(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", reply, re.M | re.S)
+    code = next((b for b in blocks if defines.search(b)), blocks[0] if blocks else reply)
+    if defines.search(code):
+        if not blocks:  # talk around it
+            begin = re.search(r"^(?:from |import |def |@)", code, re.M)
+            code = code[begin.start():]
+        before = defines.search(item["prompt"])
+        return item["prompt"][:before.start() if before else 0] + "\n" + code
+    return item["prompt"] + code
+
+
+class Numbers:
+    name, pattern = "gsm8k", VALUE
+
+    @staticmethod
+    def item(line, at):
+        return {"name": f"gsm8k/{at}", "question": line["question"], "answer": line["answer"].rsplit("####", 1)[1].strip()}
+
+    @staticmethod
+    def messages(item):
+        talk = []
+        for question, answer in SHOWN:
+            talk += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+        talk.append({"role": "user", "content": item["question"]})
+        talk[0]["content"] = ASK_NUMBER + talk[0]["content"]
+        return talk
+
+    @staticmethod
+    def score(reply, item):
+        value = value_of(reply)
+        if value is None:
+            return {"right": False, "why": "no number behind ####"}
+        right = number_of(value) is not None and number_of(value) == number_of(item["answer"])
+        return {"right": right, "why": "" if right else f"{value} is not {item['answer']}"}
+
+
+class Code:
+    name, pattern = "humaneval", None
+
+    @staticmethod
+    def item(line, at):
+        return {"name": line["task_id"], **{k: line[k] for k in ("prompt", "entry_point", "test")}}
+
+    @staticmethod
+    def messages(item):
+        return [{"role": "user", "content": f"{ASK_CODE}```python\n{item['prompt'].strip()}\n```"}]
+
+    @staticmethod
+    def score(reply, item):
+        right, why = sandbox.passes(program_of(reply, item), item)
+        return {"right": right, "why": why}
+
+
+SETS = {kind.name: kind for kind in (Numbers, Code)}
+
+
+def read_items(kind, path, count, seed):
+    """The first `count` of the set (0: all) in the seed's order: fewer are the beginning of more."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            items = [kind.item(json.loads(line), at) for at, line in enumerate(file) if line.strip()]
+    except (OSError, ValueError, KeyError, IndexError) as why:
+        raise Stop(f"{path} is not the gzipped JSON lines of {kind.name} ({type(why).__name__}: {why}); the help says where "
+                   "they come from") from None
+    if not items:
+        raise Stop(f"{path} holds no items")
+    random.Random(seed).shuffle(items)
+    return items[:count] if count else items
+
+
+def seed_of(seed, item):
+    """An item's seed: the same in all modes, whatever else is asked."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {item['name']}".encode()).digest()[:6], "little")
+
+
+# ---------------------------------------------------------------------------------------------------------------- intervals
+
+def wilson(hits, count, z=1.959964):
+    """95 % interval of a share."""
+    if count == 0:
+        return 0.0, 1.0
+    share, square = hits / count, z * z / count
+    middle = (share + square / 2) / (1 + square)
+    half = z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def mcnemar(better, worse):
+    """Two-sided exact p of so many items right in one of two modes only, were both modes equally good."""
+    count = better + worse
+    tail = sum(math.comb(count, i) for i in range(min(better, worse) + 1))
+    return min(1.0, 2 * tail / 2 ** count)
+
+
+def paired_interval(better, worse, count, seed=1):
+    """
+    95 % interval of the difference of two shares over the same items: percentiles of a bootstrap by item. Where no item is right in
+    one of them only there is nothing to draw from: then the exact bound of the share of such items.
+    """
+    if count == 0:
+        return -1.0, 1.0
+    if better + worse == 0:
+        bound = 1 - 0.025 ** (1 / count)
+        return -bound, bound
+    r = random.Random(seed)
+    items = [1] * better + [-1] * worse + [0] * (count - better - worse)
+    sums = sorted(sum(r.choices(items, k=count)) for _ in range(DRAWS))
+    return sums[int(0.025 * DRAWS)] / count, sums[int(0.975 * DRAWS) - 1] / count
+
+
+def compare(a, b):
+    """How two lists of rights and wrongs of the same items differ: a minus b."""
+    better, worse = sum(x and not y for x, y in zip(a, b)), sum(y and not x for x, y in zip(a, b))
+    low, high = paired_interval(better, worse, len(a))
+    return {"difference": (better - worse) / len(a) if a else 0.0, "low": low, "high": high, "better": better, "worse": worse,
+            "p": mcnemar(better, worse)}
+
+
+# -------------------------------------------------------------------------------------------------------------------- report
+
+def variant(mode, budget):
+    return f"wane {budget}" if mode == "wane" else mode
+
+
+def summary(lines):
+    count, hits = len(lines), sum(line["right"] for line in lines)
+    tokens, spare = sum(line["tokens"] for line in lines), sum(line["spare_tokens"] for line in lines)
+    votes = [line["vote"] for line in lines if line["vote"]]
+    low, high = wilson(hits, count)
+    return {"requests": count, "right": hits, "accuracy": hits / count if count else 0.0, "low": low, "high": high,
+            "tokens": tokens, "spare_tokens": spare, "cost": (tokens + spare) / tokens if tokens else 0.0,
+            "decoded": (tokens + spare) / count if count else 0.0,
+            "wakes": len(votes) / count if count else 0.0, "votes": len(votes),
+            "changed": sum(vote["chosen"] != 0 for vote in votes), "by_value": sum(vote["by_value"] for vote in votes),
+            "cut": sum(line["finish"] == "length" for line in lines)}
+
+
+def choose_budget(curve):
+    """The cheapest budget that is not below the best one by more than the interval of their difference."""
+    best = max(curve, key=lambda row: (row["accuracy"], -row["cost"]))
+    for row in curve:
+        row["to_best"] = compare(row["rights"], best["rights"])
+    fine = [row for row in curve if row is best or row["to_best"]["high"] >= 0]
+    return min(fine, key=lambda row: (row["cost"], -row["budget"]))["budget"], best["budget"]
+
+
+def make_report(settings, lines):
+    """The report of the items that all variants have answered."""
+    by = {}
+    for line in lines:
+        by.setdefault(variant(line["mode"], line["budget"]), {})[line["item"]] = line
+    wanted = [variant(mode, b) for mode in settings["modes"] for b in (settings["budgets"] if mode == "wane" else [None])]
+    names = sorted(set.intersection(*(set(by.get(name, {})) for name in wanted)) if wanted else [])
+    chosen = {name: [by.get(name, {})[item] for item in names] for name in wanted}
+    rights = {name: [line["right"] for line in chosen[name]] for name in wanted}
+    first = {"off": "off", "legacy": "legacy", "wane": variant("wane", settings["budgets"][0])}
+    modes = {mode: summary(chosen[first[mode]]) for mode in settings["modes"]}
+    pairs = {f"{a} - {b}": compare(rights[first[a]], rights[first[b]])
+             for a, b in (("wane", "legacy"), ("wane", "off"), ("legacy", "off")) if a in modes and b in modes}
+    report = {**settings, "compared": len(names), "answered": {name: len(by.get(name, {})) for name in wanted},
+              "modes_report": modes, "differences": pairs}
+    if "wane" in settings["modes"]:
+        curve = [{"budget": b, "rights": rights[variant("wane", b)], **summary(chosen[variant("wane", b)])}
+                 for b in sorted(settings["budgets"])]
+        report["chosen_budget"], report["best_budget"] = choose_budget(curve)
+        report["curve"] = [{k: v for k, v in row.items() if k != "rights"} for row in curve]
+    return report
+
+
+def points(share):
+    return f"{100 * share:+6.1f}"
+
+
+def show(report):
+    print(f"{report['set']}, {report['model']}, temperature {report['temperature']}, at most {report['max_tokens']} tokens, "
+          f"seed {report['seed']}: {report['compared']} items that were answered everywhere, of {report['count']}")
+    if report["compared"] == 0:
+        print("nothing to compare yet")
+        return
+    print("\nmode      right  accuracy    95 % (Wilson)  decoded/delivered  wakes/request  votes  changed  by value   cut")
+    for mode, m in report["modes_report"].items():
+        print(f"{mode:<8} {m['right']:>6} {100 * m['accuracy']:>8.1f}% {100 * m['low']:>7.1f} to {100 * m['high']:>4.1f}% "
+              f"{m['cost']:>18.3f} {m['wakes']:>14.3f} {m['votes']:>6} {m['changed']:>8} {m['by_value']:>9} {m['cut']:>5}")
+    print("\ndifference      points   95 % (bootstrap by item)  only first  only second  p (McNemar, exact)")
+    for name, d in report["differences"].items():
+        print(f"{name:<14} {points(d['difference'])}        {points(d['low'])} to {points(d['high'])} {d['better']:>11} "
+              f"{d['worse']:>12} {d['p']:>20.3f}")
+    if "curve" in report:
+        print("\ndoubt budget  accuracy    95 % (Wilson)  decoded/delivered  wakes/request  changed  to the best (points, 95 %)")
+        for row in report["curve"]:
+            t = row["to_best"]
+            print(f"{row['budget']:>12} {100 * row['accuracy']:>8.1f}% {100 * row['low']:>7.1f} to {100 * row['high']:>4.1f}% "
+                  f"{row['cost']:>18.3f} {row['wakes']:>14.3f} {row['changed']:>8}  {points(t['difference'])} "
+                  f"({points(t['low'])} to {points(t['high'])})")
+        print(f"the cheapest budget that is not below the best one ({report['best_budget']}) by more than their interval: "
+              f"{report['chosen_budget']}")
+    if report["sandbox_lacks"]:
+        print("\nthe sandbox lacked: " + "; ".join(report["sandbox_lacks"]))
+
+
+# ----------------------------------------------------------------------------------------------------------------- the run
+
+class Server:
+    """`wane serve` in one mode, from entering to leaving."""
+
+    def __init__(self, args, kind, folder, mode, budget):
+        ready, config = folder / "port", folder / "empty.conf"
+        ready.unlink(missing_ok=True)
+        config.write_text("")
+        self.ready, self.log, self.name = ready, folder / "serve.log", variant(mode, budget)
+        self.command = [args.wane, "serve", "--model", args.model, "--host", "127.0.0.1", "--port", "0", "--ready-file", str(ready),
+                        "--slots", str(args.slots), "--memo", "0", "--draft", "off", "--breaker-wakes", "0", "--log-level", "warn",
+                        "--mode", mode]
+        if args.threads:
+            self.command += ["--threads", str(args.threads), "--batch-threads", str(args.threads)]
+        if budget is not None:
+            self.command += ["--doubt-budget", str(budget)]
+        if kind.pattern:
+            self.command += ["--final-value", kind.pattern]
+        # Somebody's own settings must not change what is measured.
+        kept = ("WANE_CACHE", "WANE_BACKENDS", "WANE_OFFLINE")
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("WANE_") or k in kept}
+        self.environment["WANE_CONFIG"] = str(config)
+
+    def __enter__(self):
+        with open(self.log, "w", encoding="utf-8") as log:
+            try:
+                self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
+            except OSError as why:
+                raise Stop(f"{self.command[0]} cannot be started: {why}") from None
+        try:
+            until = time.monotonic() + 300
+            while not self.ready.exists():
+                if self.process.poll() is not None or time.monotonic() > until:
+                    raise Stop(f"{' '.join(self.command)} did not become ready:\n" + self.log.read_text()[-2000:])
+                time.sleep(0.05)
+            self.port = int(self.ready.read_text())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+
+    def ask(self, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1800)
+        try:
+            connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as why:
+            raise Stop(f"mode {self.name}: the server did not answer ({why})") from None
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise Stop(f"mode {self.name}: status {answer.status}: {text[:500].decode('utf-8', 'replace')}")
+        return json.loads(text)
+
+
+class Run:
+    def __init__(self, args):
+        self.args, self.kind, self.folder = args, SETS[args.set], pathlib.Path(args.folder)
+        self.items = read_items(self.kind, args.data, args.items, args.seed)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.replies = self.folder / "replies.jsonl"
+        self.began, self.lock, self.stopping = time.time(), threading.Lock(), False
+        self.settings = {name: getattr(args, name) for name in ("set", "model", "temperature", "max_tokens", "seed", "slots", "threads")}
+        self.settings["data"] = hashlib.sha256(pathlib.Path(args.data).read_bytes()).hexdigest()[:16]
+        self.settings["wane"] = self.version()
+        path = self.folder / "settings.json"
+        if path.exists():
+            old = json.loads(path.read_text())
+            for name, value in self.settings.items():
+                if old.get(name) != value:
+                    raise Stop(f"{self.folder} holds a run with {name} {old.get(name)}, not {value}; give it another folder")
+        self.settings.update(modes=args.modes, budgets=args.budgets, count=len(self.items), sandbox_lacks=list(
+            sandbox.missing()) if args.set == "humaneval" else [])
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(self.settings))
+        fresh.rename(path)
+        self.done = {(line["item"], line["mode"], line["budget"]) for line in read_lines(self.replies)}
+
+    def version(self):
+        try:
+            return subprocess.run([self.args.wane, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError) as why:
+            raise Stop(f"{self.args.wane} does not run: {why}") from None
+
+    def say(self, what, done, of):
+        end, lead = ("", "\r\033[K") if sys.stderr.isatty() else ("\n", "")
+        print(f"{lead}{time.time() - self.began:6.0f} s  {what} {done} of {of}", end=end, file=sys.stderr, flush=True)
+
+    def over(self):
+        return self.stopping or self.args.seconds and time.time() - self.began > self.args.seconds
+
+    def one(self, server, mode, budget, item, file):
+        if self.over():
+            return
+        begun, seed = time.time(), seed_of(self.args.seed, item)
+        reply = server.ask({"messages": self.kind.messages(item), "temperature": self.args.temperature, "seed": seed,
+                            "max_tokens": self.args.max_tokens})
+        text, vote = reply["choices"][0]["message"]["content"] or "", reply.get("wane", {}).get("vote")
+        line = {"item": item["name"], "mode": mode, "budget": budget, "seed": seed, "reply": text,
+                "finish": reply["choices"][0]["finish_reason"], "prompt_tokens": reply["usage"]["prompt_tokens"],
+                "tokens": reply["usage"]["completion_tokens"], "spare_tokens": vote["spare_tokens"] if vote else 0, "vote": vote,
+                "ms": round(1000 * (time.time() - begun)), **self.kind.score(text, item)}
+        with self.lock:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+            self.done.add((line["item"], mode, budget))
+
+    def turn(self, mode, budget, items, file):
+        """One mode's server, and those of these items that it has not answered."""
+        left = [item for item in items if (item["name"], mode, budget) not in self.done]
+        if not left or self.over():
+            return
+        with Server(self.args, self.kind, self.folder, mode, budget) as server, \
+                concurrent.futures.ThreadPoolExecutor(self.args.slots) as pool:
+            try:
+                jobs = [pool.submit(self.one, server, mode, budget, item, file) for item in left]
+                for job in concurrent.futures.as_completed(jobs):
+                    job.result()
+            except BaseException:
+                self.stopping = True
+                server.process.terminate()  # so that nobody waits for the rest
+                raise
+
+    def all(self):
+        turns = [(mode, b) for mode in self.args.modes for b in (self.args.budgets if mode == "wane" else [None])]
+        with open(self.replies, "a", encoding="utf-8") as file:
+            if file.tell() > 0:
+                file.write("\n")  # behind a line that was cut
+            for at in range(0, len(self.items), CHUNK):
+                for mode, budget in turns:
+                    self.turn(mode, budget, self.items[at:at + CHUNK], file)
+                    self.say(f"{variant(mode, budget)}:", min(at + CHUNK, len(self.items)), len(self.items))
+                if self.over():
+                    print("quality.py: the time is up; the same command goes on from here", file=sys.stderr)
+                    return
+
+
+def read_lines(path):
+    lines = []
+    if path.exists():
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                try:
+                    one = json.loads(line)
+                    if {"item", "mode", "budget", "right", "tokens", "spare_tokens", "vote", "finish"} <= set(one):
+                        lines.append(one)
+                except (ValueError, TypeError):
+                    pass  # a line that was cut by an interruption is asked for again
+    return lines
+
+
+def report(args):
+    folder = pathlib.Path(args.folder)
+    try:
+        settings = json.loads((folder / "settings.json").read_text())
+    except (OSError, ValueError):
+        raise Stop(f"{folder} holds no run") from None
+    made = make_report(settings, read_lines(folder / "replies.jsonl"))
+    text = json.dumps(made, indent=2) + "\n"
+    (folder / "report.json").write_text(text)
+    if args.json:
+        pathlib.Path(args.json).write_text(text)
+    show(made)
+
+
+def some(kind, allowed=None):
+    def read(text):
+        values = [kind(word) for word in text.split(",")]
+        if len(set(values)) != len(values) or any(v not in allowed if allowed else v < 0 for v in values):
+            raise ValueError
+        return values
+    return read
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
+    parser.add_argument("what", choices=["run", "report"])
+    parser.add_argument("folder", metavar="FOLDER")
+    parser.add_argument("--set", choices=sorted(SETS))
+    parser.add_argument("--data")
+    parser.add_argument("--model")
+    parser.add_argument("--items", type=int, default=0)
+    parser.add_argument("--modes", type=some(str, MODES), default=MODES)
+    parser.add_argument("--budgets", type=some(int), default=[8])
+    parser.add_argument("--temperature", type=float, default=0.8)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--slots", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--max-tokens", type=int, default=400)
+    parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--wane", default="build/wane")
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    if args.what == "run" and not (args.set and args.data and args.model):
+        parser.error("a run needs --set, --data and --model")
+    if args.slots < 1 or args.max_tokens < 1 or args.items < 0:
+        parser.error("--slots and --max-tokens begin at 1, --items at 0")
+
+    def end(*_):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGTERM, end)
+    try:
+        if args.what == "run":
+            Run(args).all()
+            if sys.stderr.isatty():
+                print(file=sys.stderr)
+        report(args)
+        return 0
+    except Stop as why:
+        print(f"quality.py: {why}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nquality.py: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
