@@ -3,7 +3,7 @@
 
 usage: quality.py run FOLDER --set gsm8k|humaneval --data FILE.gz --model NAME [--items N] [--modes off,legacy,wane]
                   [--budgets 8,0,2,32] [--temperature 0.8] [--threads N] [--slots 4] [--seed 1] [--max-tokens 400]
-                  [--seconds N] [--wane build/wane] [--json FILE]
+                  [--seconds N] [--gate FILE] [--wane build/wane] [--json FILE]
        quality.py report FOLDER [--json FILE]
 
 run: start `wane serve` in each mode by turns, a few items each, and send it the items of the set, several at once. --items takes
@@ -14,8 +14,9 @@ it was, also with more items, modes or budgets. The report goes to standard outp
 anew of what is there.
 
 gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the
-item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's tests pass in
-bench/sandbox.py. Only items that were answered in all modes and budgets are compared. docs/quality.md says how to read the report.
+item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's
+tests pass in bench/sandbox.py. Only items that were answered in all modes and budgets are compared. docs/quality.md says how to read
+the report.
 """
 import argparse
 import concurrent.futures
@@ -34,6 +35,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import sandbox  # noqa: E402
@@ -295,6 +297,8 @@ class Server:
             self.command += ["--threads", str(args.threads), "--batch-threads", str(args.threads)]
         if budget is not None:
             self.command += ["--doubt-budget", str(budget)]
+        if args.gate:
+            self.command += ["--gate", args.gate]
         if kind.pattern:
             self.command += ["--final-value", kind.pattern]
         # Somebody's own settings must not change what is measured.
@@ -315,6 +319,7 @@ class Server:
                     raise Stop(f"{' '.join(self.command)} did not become ready:\n" + self.log.read_text()[-2000:])
                 time.sleep(0.05)
             self.port = int(self.ready.read_text())
+            self.judges()
         except BaseException:
             self.__exit__()
             raise
@@ -328,6 +333,15 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.wait()
+
+    def judges(self):
+        """In mode wane without a gate every request votes: that would be measured as something that it is not."""
+        if not self.name.startswith("wane"):
+            return
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as reply:
+            if re.search(r"^wane_gate_on 1$", reply.read().decode(), re.M) is None:
+                raise Stop("the model has no gate, so that all requests would vote in mode wane; --gate names one, --modes leaves "
+                           "the mode out")
 
     def ask(self, body):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1800)
@@ -351,7 +365,8 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.replies = self.folder / "replies.jsonl"
         self.began, self.lock, self.stopping = time.time(), threading.Lock(), False
-        self.settings = {name: getattr(args, name) for name in ("set", "model", "temperature", "max_tokens", "seed", "slots", "threads")}
+        self.settings = {name: getattr(args, name) for name in ("set", "model", "temperature", "max_tokens", "seed", "slots", "threads",
+                                                            "gate")}
         self.settings["data"] = hashlib.sha256(pathlib.Path(args.data).read_bytes()).hexdigest()[:16]
         self.settings["wane"] = self.version()
         path = self.folder / "settings.json"
@@ -479,6 +494,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-tokens", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--gate")
     parser.add_argument("--wane", default="build/wane")
     parser.add_argument("--json")
     args = parser.parse_args()

@@ -281,6 +281,12 @@ if args == ["--version"]:
 get = lambda name: args[args.index(name) + 1] if name in args else None
 here = os.path.dirname(os.path.realpath(__file__))
 class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        data = b"wane_gate_on %d\n" % (not os.path.exists(os.path.join(here, "no-gate")) or get("--gate") is not None)
+        self.send_response(200)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         mode, budget = get("--mode"), get("--doubt-budget")
@@ -377,6 +383,15 @@ def test_another_run_needs_another_folder(bench):
     bench("--items", "2")
     bench("--items", "2", "--seed", "2", code=2)
     assert "seed" in bench.err
+
+
+def test_a_model_without_a_gate_is_not_measured_as_if_it_had_one(bench):
+    (bench.folder / "no-gate").write_text("")
+    bench("--items", "2", code=2)
+    assert "no gate" in bench.err
+    assert bench("--items", "2", "--modes", "off,legacy")["compared"] == 2
+    (bench.folder / "work" / "settings.json").unlink()
+    assert bench("--items", "2", "--gate", "some.gate")["compared"] == 2
 
 
 def test_what_cannot_be_asked(bench):
