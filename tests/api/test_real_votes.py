@@ -46,27 +46,6 @@ def test_note_and_vote_by_seed(plain):
     assert noted > 0
 
 
-def test_what_answers_share(plain):
-    """The tokens before the first doubted one are those of all answers; the others' first answer is no other than without a vote."""
-    parted = 0
-    for seed in range(1, 31):
-        chunks, _, _ = openai_stream(plain, CHAT, body(seed, sfcl_mode="wane", logprobs=True))
-        entries = [e for c in chunks if c["choices"][0].get("logprobs") for e in c["choices"][0]["logprobs"]["content"]]
-        vote = chunks[-1].get("wane", {}).get("vote")
-        if vote is None or vote["forked_at"] == 0 or "text" not in vote:
-            continue
-        text, shared = ("".join(e["token"] for e in some) for some in (entries, entries[:vote["forked_at"]]))
-        assert text == text_of(plain.post(CHAT, body(seed, sfcl_mode="off", logprobs=True)))
-        assert shared and vote["text"].startswith(shared) and vote["text"] != text
-        # What is shared was decoded once.
-        assert vote["spare_tokens"] <= 2 * (LENGTH - vote["forked_at"])
-        parted += 1
-        if parted == 3:
-            break
-    assert parted > 0
-    assert plain.metrics()['sfcl_fallback_total{reason="doubt"}'] >= parted
-
-
 def test_openais_client(plain):
     with openai.OpenAI(base_url=plain.url + "/v1", api_key="none-needed", max_retries=0) as client:
         ask = {"model": "default", "max_tokens": LENGTH, "temperature": 1, "seed": 3, "messages": QUESTION}
