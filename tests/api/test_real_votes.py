@@ -9,7 +9,7 @@ CHAT = "/v1/chat/completions"
 LENGTH = 12
 # Nothing but the vote changes an answer; and one request at a time, alone: then a seed says all (docs/api.md, Repeatability).
 PLAIN = ("--clamp", "0", "--dialogue-slope", "0", "--no-token-vote", "--request-modes", "all", "--slots", "1",
-         "--no-prefix-reuse", "--doubt-budget", "0")
+         "--no-prefix-reuse", "--doubt-budget", "0", "--odds-base", "0.3", "--odds-entropy", "0")
 NO_DOUBT = ("--odds-base", "-10", "--odds-entropy", "0", "--odds-documents", "0")  # no token is doubted
 ALL_DOUBT = ("--odds-base", "10", "--forced-every", "0", "--revival-after", "0")  # each one is
 
@@ -44,6 +44,27 @@ def test_note_and_vote_by_seed(plain):
         assert done and "".join(c["choices"][0]["delta"].get("content", "") for c in streamed) == text_of(held)
         noted += "text" in vote
     assert noted > 0
+
+
+def test_what_answers_share(plain):
+    """The tokens before the first doubted one are those of all answers; the others' first answer is no other than without a vote."""
+    parted = 0
+    for seed in range(1, 31):
+        chunks, _, _ = openai_stream(plain, CHAT, body(seed, sfcl_mode="wane", logprobs=True))
+        entries = [e for c in chunks if c["choices"][0].get("logprobs") for e in c["choices"][0]["logprobs"]["content"]]
+        vote = chunks[-1].get("wane", {}).get("vote")
+        if vote is None or vote["forked_at"] == 0 or "text" not in vote:
+            continue
+        text, shared = ("".join(e["token"] for e in some) for some in (entries, entries[:vote["forked_at"]]))
+        assert text == text_of(plain.post(CHAT, body(seed, sfcl_mode="off", logprobs=True)))
+        assert shared and vote["text"].startswith(shared) and vote["text"] != text
+        # What is shared was decoded once.
+        assert vote["spare_tokens"] <= 2 * (LENGTH - vote["forked_at"])
+        parted += 1
+        if parted == 3:
+            break
+    assert parted > 0
+    assert plain.metrics()['sfcl_fallback_total{reason="doubt"}'] >= parted
 
 
 def test_openais_client(plain):
