@@ -9,7 +9,7 @@ CHAT = "/v1/chat/completions"
 LENGTH = 12
 # Nothing but the vote changes an answer; and one request at a time, alone: then a seed says all (docs/api.md, Repeatability).
 PLAIN = ("--clamp", "0", "--dialogue-slope", "0", "--no-token-vote", "--request-modes", "all", "--slots", "1",
-         "--no-prefix-reuse", "--doubt-budget", "0")
+         "--no-prefix-reuse", "--doubt-budget", "0", "--odds-base", "0.3", "--odds-entropy", "0")
 NO_DOUBT = ("--odds-base", "-10", "--odds-entropy", "0", "--odds-documents", "0")  # no token is doubted
 ALL_DOUBT = ("--odds-base", "10", "--forced-every", "0", "--revival-after", "0")  # each one is
 
