@@ -338,6 +338,12 @@ void wane__ahead_see(struct wane__ahead *ahead, int32_t token) {
     ahead->prints = ahead->print_at = ahead->count = ahead->at = 0;
 }
 
+void wane__ahead_misplaced(struct wane__ahead *ahead) {
+    if (ahead->drafts == NULL) return;
+    ahead->hold = WANE__AHEAD_HOLD;
+    ahead->count = ahead->at = 0;
+}
+
 void wane__ahead_drop(struct wane__ahead *ahead, bool failed) {
     if (ahead->drafts == NULL || ahead->prints > 0) return;
     if (failed) {

@@ -105,6 +105,11 @@ static inline bool wane__ahead_compares(const struct wane__ahead *ahead) {
 bool wane__ahead_take(struct wane__ahead *ahead, struct wane__reply *reply, int row);
 /* A token came without a row. No block is under way; a rehearsed one will not be compared any more. */
 void wane__ahead_see(struct wane__ahead *ahead, int32_t token);
+/*
+ * The block does not stand. The engine may have put it where there was room for one, far from where single tokens go, and would do so
+ * again: the reply goes on without drafts for a while, so that it does go on.
+ */
+void wane__ahead_misplaced(struct wane__ahead *ahead);
 /* The block is over before its last row, or could not be decoded: what is left of it does not count. */
 void wane__ahead_drop(struct wane__ahead *ahead, bool failed);
 

@@ -131,7 +131,10 @@ static int feed_block(wane_session *session, int drafted, bool rehearse, wane_er
     if (!stands) result = WANE_EENGINE;
     if (rehearse || result != WANE_OK) {
         session->in_engine.count = (size_t)engine->ops->truncate(engine, 0, (int)from);
-        if (!rehearse) wane__ahead_drop(ahead, stands && result != WANE_ECANCELLED);
+        if (!rehearse && !stands)
+            wane__ahead_misplaced(ahead);
+        else if (!rehearse)
+            wane__ahead_drop(ahead, result != WANE_ECANCELLED);
         return result;
     }
     for (int i = 0; i <= drafted; i++) session->in_engine.id[from + (size_t)i] = session->items[i].token;

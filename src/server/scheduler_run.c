@@ -381,12 +381,16 @@ static bool drafts_stand(const wane_scheduler *s) {
 }
 
 /* Whatever failed is tried once more without what was drafted: that was nobody's wish. */
-static bool give_up_drafts(wane_scheduler *s, bool failed) {
+static bool give_up_drafts(wane_scheduler *s, bool failed, bool misplaced) {
     bool any = false;
     for (int i = 0; i < s->planned_count; i++) {
         struct wane__slot *slot = s->planned[i];
         any = any || slot->drafted > 0;
-        if (slot->drafted > 0 && !s->rehearsal) wane__ahead_drop(&slot->ahead, failed);
+        if (slot->drafted == 0 || s->rehearsal) continue;
+        if (misplaced)
+            wane__ahead_misplaced(&slot->ahead);
+        else
+            wane__ahead_drop(&slot->ahead, failed);
     }
     return any;
 }
@@ -398,8 +402,9 @@ static bool decode(wane_scheduler *s, int count) {
     int code = s->rehearsal ? wane__ahead_rehearse(&s->planned[0]->ahead, s->items, count, &error)
                             : wane__rows_decode(&s->model->rows, s->items, count, &error);
     bool interrupted = withdraw(s), failed = code != WANE_OK && !interrupted;
-    if (code == WANE_OK && !s->rehearsal && !drafts_stand(s)) code = WANE_EENGINE;
-    bool again = code != WANE_OK && give_up_drafts(s, failed);
+    bool misplaced = code == WANE_OK && !s->rehearsal && !drafts_stand(s);
+    if (misplaced) code = WANE_EENGINE;
+    bool again = code != WANE_OK && give_up_drafts(s, failed, misplaced);
     for (int i = 0; i < s->planned_count; i++) {
         struct wane__slot *slot = s->planned[i];
         if (code == WANE_OK && !s->rehearsal) {

@@ -192,6 +192,7 @@ enum { KINDS = 16 };
 static wane_quality quality_of(int kind) {
     wane_quality quality;
     wane_quality_init(&quality);
+    quality.answers = 1; /* one sequence is compared */
     if (kind >= 9) quality.mode = kind % 2 ? WANE_MODE_WANE : WANE_MODE_LEGACY;
     if (kind >= 11) quality.clamp = 3;
     quality.dialogue_scale = 64;
@@ -617,8 +618,56 @@ static void test_tenants(void **unused) {
     wane_model_free(model);
 }
 
+/* An engine that puts blocks where they are not expected: each one attends to another part of the cache than the last call. */
+static struct wane__engine_ops odd_ops;
+static int (*true_decode)(struct wane__engine *engine, const struct wane__item *items, int count,
+                          wane_error *error);
+static int odd_attended, odd_decodes;
+
+static int odd_decode(struct wane__engine *engine, const struct wane__item *items, int count,
+                      wane_error *error) {
+    int wanted = 0;
+    for (int i = 0; i < count; i++) wanted += items[i].wanted;
+    if (wanted > 1) odd_attended = odd_attended == 300 ? 2000 : 300;
+    if (++odd_decodes > 5000) fail_msg("the reply does not go on");
+    return true_decode(engine, items, count, error);
+}
+
+static int attended_oddly(struct wane__engine *engine) {
+    (void)engine;
+    return odd_attended;
+}
+
+static void test_blocks_that_never_stand(void **unused) {
+    (void)unused;
+    static struct seen with, without;
+    for (int way = 0; way < 2; way++) {
+        wane_generation g = greedy(100);
+        wane_model *model = model_of(script_of(2), WANE_DRAFT_OFF, false);
+        way == 0 ? by_session(model, "copy", &g, &without) : by_scheduler(model, "copy", &g, &without);
+        wane_model_free(model);
+        model = model_of(script_of(2), WANE_DRAFT_ALWAYS, false);
+        odd_ops = *model->engine->ops;
+        true_decode = odd_ops.decode;
+        odd_ops.decode = odd_decode;
+        odd_ops.attended = attended_oddly;
+        odd_attended = 300;
+        odd_decodes = 0;
+        model->engine->ops = &odd_ops;
+        for (int c = 0; c < 2; c++)
+            for (int r = 0; r < WANE__AHEAD_REGIONS; r++)
+                model->drafts.proof[c][r].proven = WANE__AHEAD_CLASSES;
+        way == 0 ? by_session(model, "copy", &g, &with) : by_scheduler(model, "copy", &g, &with);
+        assert_int_equal(with.code, WANE_OK);
+        assert_int_equal(with.tokens, without.tokens);
+        assert_memory_equal(with.id, without.id, (size_t)with.tokens * sizeof *with.id);
+        wane_model_free(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks_that_never_stand),
         cmocka_unit_test(test_every_sampler),
         cmocka_unit_test(test_a_penalty_rejects_the_second),
         cmocka_unit_test(test_ends),
