@@ -180,7 +180,7 @@ def test_metrics_after_replies(scripted):
     assert after['wane_queue_seconds_bucket{le="+Inf"}'] == 1
     assert all(after[k] >= v for k, v in before.items() if "_total" in k or "_bucket" in k or "_count" in k)
     for line in cold.splitlines():
-        assert line.removeprefix("# HELP ").removeprefix("# TYPE ").startswith(("wane_", "output_divergence_count", "slmt_")), line
+        assert line.removeprefix("# HELP ").removeprefix("# TYPE ").startswith(("wane_", "output_divergence_count", "slmt_", "sfcl_")), line
 
 
 def test_reply_ids_and_headers(scripted):
