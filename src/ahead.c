@@ -75,12 +75,10 @@ int wane_model_set_draft(wane_model *model, int draft, wane_error *error) {
     if (draft != WANE_DRAFT_OFF && drafts->impossible)
         return wane__fail(error, WANE_EUNSUPPORTED, "There are no drafts on this model: %s.",
                           drafts->state.reason);
-    if (atomic_exchange(&model->taken, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     if (drafts->most == 0) drafts->most = WANE__DRAFT_MOST;
     if (!drafts->impossible) set_mode(drafts, draft, draft == WANE_DRAFT_OFF ? "chosen" : "");
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return WANE_OK;
 }
 

@@ -122,11 +122,9 @@ int wane_gate_explain(wane_model *model, const int32_t *tokens, size_t count,
         return wane__fail(error, WANE_ENOENT, "The model has no gate: give it one with wane_model_set_gate.");
     if (generation->quality == NULL || generation->quality->mode != WANE_MODE_WANE)
         return wane__fail(error, WANE_EINVAL, "A gate judges in mode WANE alone; the request has another.");
-    if (atomic_exchange(&model->taken, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     struct explaining e = {.model = model, .give = give, .user = user};
     status = run(&e, tokens, count, generation, explanation, error);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }

@@ -89,6 +89,13 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
     return WANE_OK;
 }
 
+int wane__model_take(wane_model *model, wane_error *error) {
+    wane__clear(error);
+    if (!atomic_exchange(&model->taken, true)) return WANE_OK;
+    return wane__fail(error, WANE_EBUSY,
+                      "The model already carries a session or a scheduler; free that first.");
+}
+
 int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_user, wane_model **model,
                      wane_error *error) {
     *model = new_model(log, log_user);

@@ -31,6 +31,15 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
                      wane_error *error);
 
 /*
+ * For who changes a model, or stands on it: WANE_EBUSY while a session, a scheduler or another change does. Given back by
+ * wane__model_give.
+ */
+int wane__model_take(wane_model *model, wane_error *error);
+static inline void wane__model_give(wane_model *model) {
+    atomic_store(&model->taken, false);
+}
+
+/*
  * Give the model its head (model_head.c): open its sketch, build it first where there is none. Whatever keeps it from
  * that is logged once, and leaves the dense head; only a progress function that says stop (WANE_ECANCELLED) or
  * options out of range fail.

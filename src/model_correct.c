@@ -9,8 +9,8 @@
 #include "core/memory.h"
 #include "layer.h"
 #include "model.h"
+#include "shipped.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,32 +91,16 @@ static int bytes_of_token(void *user, int32_t token, char *buffer, size_t capaci
     return wane_token_bytes(user, token, false, buffer, capacity);
 }
 
-/* The folder that holds the library or program that this code is in, with a slash; empty: not known. */
-static void own_folder(char *out, size_t room) {
-    Dl_info info;
-    void *address;
-    void (*own)(struct wane__model_correct *) = wane__model_correct_free;
-    memcpy(&address, &own, sizeof address);
-    out[0] = '\0';
-    if (dladdr(address, &info) == 0 || info.dli_fname == NULL) return;
-    const char *slash = strrchr(info.dli_fname, '/');
-    int size = slash != NULL ? (int)(slash + 1 - info.dli_fname) : 0;
-    if (size > 0 && (size_t)size < room) snprintf(out, room, "%.*s", size, info.dli_fname);
-}
-
-/* A set that ships, by its name: the first place that has it. */
+/* A set that ships, by its name; first where the environment says. */
 static bool find_set(const char *name, char *out, size_t room) {
-    char own[1000];
-    own_folder(own, sizeof own);
-    const char *named = getenv("WANE_RULES");
-    const char *folder[] = {named, own[0] != '\0' ? own : NULL, WANE_RULES_DIR, WANE_RULES_SOURCE};
-    static const char *const below[] = {"", WANE_RULES_RELATIVE, "", ""};
-    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
-        if (folder[i] == NULL || folder[i][0] == '\0') continue;
-        int size = snprintf(out, room, "%s%s/%s.json", folder[i], below[i], name);
+    char file[300];
+    const char *folder = getenv("WANE_RULES");
+    if (folder != NULL && folder[0] != '\0') {
+        int size = snprintf(out, room, "%s/%s.json", folder, name);
         if (size > 0 && (size_t)size < room && access(out, R_OK) == 0) return true;
     }
-    return false;
+    int size = snprintf(file, sizeof file, "rules/%s.json", name);
+    return size > 0 && (size_t)size < sizeof file && wane__shipped(file, out, room);
 }
 
 static int load_rules(wane_model *model, const char *path, struct wane__rules **rules, wane_error *error) {
@@ -142,9 +126,7 @@ int wane_model_set_rules(wane_model *model, const char *path, wane_error *error)
     const char *word, *rule;
     int status = WANE_OK;
     wane__clear(error);
-    if (atomic_exchange(&model->taken, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     if (path != NULL) status = load_rules(model, path, &fresh, error);
     if (status == WANE_OK) {
         wane__model_correct_free(&model->rows.correct);
@@ -157,7 +139,7 @@ int wane_model_set_rules(wane_model *model, const char *path, wane_error *error)
                   "\"%s\": their "
                   "first tokens begin too many others",
                   left, word, rule);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }
 

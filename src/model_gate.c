@@ -13,11 +13,10 @@
 #include "layer.h"
 #include "model.h"
 #include "origin.h"
+#include "shipped.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* MORE: candidates to ask for when the first ones did not tell. */
 enum { TOKEN_BYTES_MOST = 4096, MORE = 24 };
@@ -136,29 +135,6 @@ void wane__model_gate_close(struct wane__model_gate *gate) {
     gate->breaker = NULL;
 }
 
-static bool is_there(const char *folder, const char *below, const char *digest, char *path, size_t size) {
-    int n = snprintf(path, size, "%s%s/gates/%s.gate", folder, below, digest);
-    return n > 0 && (size_t)n < size && access(path, R_OK) == 0;
-}
-
-/* The one that ships: beside the library that runs, where it was to be installed, in the tree that it was built from. */
-static bool find_default(const char *digest, char *path, size_t size) {
-    Dl_info info;
-    void *address;
-    char folder[1024];
-    const char *(*function)(int) = wane_wake_name;
-    memcpy(&address, &function, sizeof address); /* ISO C has no cast from a function's pointer */
-    const char *slash = NULL;
-    if (dladdr(address, &info) != 0 && info.dli_fname != NULL) slash = strrchr(info.dli_fname, '/');
-    if (slash != NULL) {
-        int n = snprintf(folder, sizeof folder, "%.*s", (int)(slash - info.dli_fname), info.dli_fname);
-        if (n > 0 && (size_t)n < sizeof folder && is_there(folder, "/../share/wane", digest, path, size))
-            return true;
-    }
-    return is_there(WANE_SHARE_DIR, "", digest, path, size) ||
-           is_there(WANE_SOURCE_SHARE_DIR, "", digest, path, size);
-}
-
 static int open_gate(wane_model *model, const char *path, struct wane__gate **gate, char **kept,
                      wane_error *error) {
     struct wane__trace_origin origin;
@@ -166,7 +142,9 @@ static int open_gate(wane_model *model, const char *path, struct wane__gate **ga
     int status = wane__model_origin(model, &origin, error);
     if (status != WANE_OK) return status;
     if (path == NULL) {
-        if (!find_default(origin.model, found, sizeof found))
+        char file[64];
+        snprintf(file, sizeof file, "gates/%s.gate", origin.model);
+        if (!wane__shipped(file, found, sizeof found))
             return wane__fail(
                 error, WANE_ENOENT,
                 "No gate ships for this model (%s). \"wane train gate\" makes one from traces with votes.",
@@ -190,13 +168,6 @@ static int open_gate(wane_model *model, const char *path, struct wane__gate **ga
     return status;
 }
 
-static int take(wane_model *model, wane_error *error) {
-    wane__clear(error);
-    if (!atomic_exchange(&model->taken, true)) return WANE_OK;
-    return wane__fail(error, WANE_EBUSY,
-                      "The model already carries a session or a scheduler; free that first.");
-}
-
 static void exchange(wane_model *model, struct wane__gate *gate, char *path) {
     wane__gate_free(model->gate.gate);
     wane__free(model->gate.path);
@@ -207,19 +178,19 @@ static void exchange(wane_model *model, struct wane__gate *gate, char *path) {
 int wane_model_set_gate(wane_model *model, const char *path, wane_error *error) {
     struct wane__gate *gate = NULL;
     char *kept = NULL;
-    int status = take(model, error);
+    int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
     status = open_gate(model, path, &gate, &kept, error);
     if (status == WANE_OK) exchange(model, gate, kept);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }
 
 int wane_model_drop_gate(wane_model *model, wane_error *error) {
-    int status = take(model, error);
+    int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
     exchange(model, NULL, NULL);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return WANE_OK;
 }
 
@@ -227,7 +198,7 @@ int wane_model_set_breaker(wane_model *model, const wane_quality *quality, wane_
                            wane_error *error) {
     struct wane__breaker *breaker = NULL;
     int status = wane_quality_check(quality, error);
-    if (status == WANE_OK) status = take(model, error);
+    if (status == WANE_OK) status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
     status =
         wane__breaker_new(quality->breaker_wakes, quality->breaker_seconds, alert, user, &breaker, error);
@@ -236,7 +207,7 @@ int wane_model_set_breaker(wane_model *model, const wane_quality *quality, wane_
         model->gate.breaker = breaker;
         model->gate.breaker_temperature = quality->breaker_temperature;
     }
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }
 

@@ -278,16 +278,14 @@ int wane_model_set_head(wane_model *model, int head, wane_error *error) {
         return wane__fail(error, WANE_EUNSUPPORTED, "This model was loaded without a certified head: %s.",
                           model->rows.state.reason);
     }
-    if (atomic_exchange(&model->taken, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     model->rows.mode = head;
     if (!model->rows.off)
         set_reason(model, head == WANE_HEAD_CERTIFIED ? ""
                           : model->rows.head == NULL  ? model->rows.state.reason
                                                       : "chosen");
     wane__rows_settle(&model->rows);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return WANE_OK;
 }
 
@@ -322,11 +320,9 @@ int wane_model_write_statistics(wane_model *model, const wane_conversation *conv
         return wane__fail(error, WANE_EUNSUPPORTED, "This model can have no certified head.");
     int result = wane_model_digest(model, digest, error);
     if (result != WANE_OK) return result;
-    if (atomic_exchange(&model->taken, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     result = take_statistics(model, conversations, count, progress, progress_user, &moments, error);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     if (result != WANE_OK) return result;
     result = wane__statistics_write(path, digest, model->engine->facts.embedding_size, &moments, error);
     if (rows != NULL) *rows = moments.rows;

@@ -189,28 +189,21 @@ static int new_memo(wane_model *model, uint64_t bytes, const char *path, struct 
     return WANE_OK;
 }
 
-static int take(wane_model *model, wane_error *error) {
-    wane__clear(error);
-    if (!atomic_exchange(&model->taken, true)) return WANE_OK;
-    return wane__fail(error, WANE_EBUSY,
-                      "The model already carries a session or a scheduler; free that first.");
-}
-
 int wane_model_set_memo(wane_model *model, uint64_t bytes, const char *path, wane_error *error) {
     struct wane__model_memo *fresh = NULL;
-    int status = take(model, error);
+    int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
     if (bytes > 0) status = new_memo(model, bytes, path, &fresh, error);
     if (status == WANE_OK) {
         wane__model_memo_free(model->memo);
         model->memo = fresh;
     }
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }
 
 int wane_model_save_memo(wane_model *model, wane_error *error) {
-    int status = take(model, error);
+    int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
     struct wane__model_memo *memo = model->memo;
     if (memo != NULL && memo->path != NULL) {
@@ -218,12 +211,12 @@ int wane_model_save_memo(wane_model *model, wane_error *error) {
         status = wane__memo_save(memo->memo, memo->path, memo->origin, memo->vocab_size, error);
         if (status == WANE_OK) memo->saver.kept = wane__memo_changes(memo->memo);
     }
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }
 
 int wane_model_set_memo_save(wane_model *model, unsigned seconds, wane_error *error) {
-    int status = take(model, error);
+    int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
     if (seconds > WANE_MEMO_SAVE_MOST)
         status = wane__fail(error, WANE_EINVAL, "The memo cannot be saved every %u s: 0 to %d are allowed.",
@@ -232,7 +225,7 @@ int wane_model_set_memo_save(wane_model *model, unsigned seconds, wane_error *er
         model->memo->saver.seconds = seconds;
         model->memo->saver.due = wane__now() + seconds;
     }
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }
 

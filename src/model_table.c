@@ -158,15 +158,13 @@ int wane_model_set_table(wane_model *model, const wane_table_use *use, wane_erro
     wane__clear(error);
     int status = check_use(use, error);
     if (status != WANE_OK) return status;
-    if (atomic_exchange(&model->taken, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     if (use->path != NULL) status = open_use(model, use, &fresh, error);
     if (status == WANE_OK) {
         wane__model_table_free(model->rows.table);
         model->rows.table = fresh;
     }
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return status;
 }
 

@@ -114,7 +114,7 @@ int wane_recorder_open(wane_model *model, const wane_recorder_options *options, 
         model->rows.recorder = *recorder = made;
     else
         wane__free(made);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
     return code;
 }
 

@@ -42,16 +42,13 @@ struct wane_session {
 
 int wane_session_new(wane_model *model, wane_session **session, wane_error *error) {
     *session = NULL;
-    bool free_before = false;
-    if (!atomic_compare_exchange_strong(&model->taken, &free_before, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     wane_session *made = wane__alloc_zero(1, sizeof *made);
     struct wane__item *items = wane__alloc_zero((size_t)model->engine->batch, sizeof *items);
     if (made == NULL || items == NULL) {
         wane__free(made);
         wane__free(items);
-        atomic_store(&model->taken, false);
+        wane__model_give(model);
         return wane__fail(error, WANE_ENOMEM, "No memory for a session.");
     }
     made->model = model;
@@ -71,7 +68,7 @@ void wane_session_free(wane_session *session) {
     wane__reply_free(&session->reply);
     wane_tokens_free(&session->in_engine);
     wane__free(session->items);
-    atomic_store(&session->model->taken, false);
+    wane__model_give(session->model);
     wane__free(session);
 }
 

@@ -40,15 +40,13 @@ static void put_text(unsigned char *to, const char *text, size_t room) {
 }
 
 void wane__session_put_head(const wane_session_file *file, size_t talk, unsigned char *head) {
-    uint64_t tau;
     memset(head, 0, WANE__SESSION_HEAD);
-    memcpy(&tau, &file->tau, sizeof tau);
     memcpy(head, magic, sizeof magic);
     wane__put(head + 8, WANE__SESSION_VERSION, 4);
     wane__put(head + 12, WANE__SESSION_HEAD, 4);
     wane__put(head + 16, wane__session_layout(), 8);
     wane__put(head + 24, (uint64_t)file->saved_at, 8);
-    wane__put(head + 32, tau, 8);
+    wane__put_double(head + 32, file->tau);
     wane__put(head + 40, file->sfcl_flags, 8);
     put_text(head + 48, file->model, 32);
     put_text(head + 80, file->engine, 80);
@@ -82,9 +80,9 @@ static bool get_text(const unsigned char *from, size_t room, char *out) {
 /* The head's fields and the parts' places; sizes are compared with what is there before they are used. */
 static const char *read_head(const unsigned char *head, size_t size, wane_session_file *file,
                              uint64_t *settings, uint64_t *talk) {
-    uint64_t tau = wane__get(head + 32, 8), left = size - WANE__SESSION_HEAD - WANE__SESSION_TAIL;
+    uint64_t left = size - WANE__SESSION_HEAD - WANE__SESSION_TAIL;
     uint64_t tokens = wane__get(head + 196, 4), held = wane__get(head + 200, 4);
-    memcpy(&file->tau, &tau, sizeof file->tau);
+    file->tau = wane__get_double(head + 32);
     file->version = WANE__SESSION_VERSION;
     file->saved_at = (int64_t)wane__get(head + 24, 8);
     file->sfcl_flags = wane__get(head + 40, 8);

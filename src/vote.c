@@ -159,6 +159,7 @@ bool wane__vote_take(struct wane__vote *vote, int answer, const wane_event *even
 }
 
 void wane__vote_end(struct wane__vote *vote, int answer, const wane_event *end) {
+    vote->news = true;
     vote->answer[answer].state = end != NULL ? WANE__ANSWER_WHOLE : WANE__ANSWER_GONE;
     if (end == NULL) return;
     struct wane__buf *text = &vote->answer[answer].text, *stop = &vote->answer[answer].stop;
@@ -173,7 +174,8 @@ void wane__vote_end(struct wane__vote *vote, int answer, const wane_event *end) 
 
 int wane__vote_decide(struct wane__vote *vote) {
     struct wane__answer answers[WANE__ANSWERS];
-    if (vote->result.chosen >= 0) return vote->result.chosen;
+    if (vote->result.chosen >= 0 || !vote->news) return vote->result.chosen;
+    vote->news = false;
     size_t shared = (size_t)vote->forked_at;
     for (int i = 0; i < WANE__ANSWERS; i++) {
         const wane_tokens *tokens = &vote->answer[i].tokens;

@@ -33,6 +33,7 @@ struct wane__vote {
         wane_event end;          /* its END, without pointers */
         struct wane__buf stop;
     } answer[WANE__ANSWERS];
+    bool news; /* an answer ended since the last look */
     struct wane__vote_result result;
 };
 

@@ -419,8 +419,10 @@ static int open_model(struct layer *layer, int sequences, int context, wane_mode
                               .drafts = true,
                               .least_context = context};
     int code = model_open(layer->settings, &wish, model);
-    if (code == EXIT_FINE) code = rules_attach(layer->settings, *model, true);
-    if (code == EXIT_FINE) code = gate_attach(layer->settings, *model, true, NULL, NULL);
+    unsigned all = 0;
+    for (int m = 0; m < LAYER_MODES; m++) all |= 1u << modes[m];
+    if (code == EXIT_FINE) code = rules_attach(layer->settings, *model, all);
+    if (code == EXIT_FINE) code = gate_attach(layer->settings, *model, all, NULL, NULL);
     return code;
 }
 

@@ -161,12 +161,14 @@ struct domains {
 };
 void domains_from(const struct settings *settings, struct domains *domains);
 void domains_free(struct domains *domains);
+/* Modes that some request may be in, as bits 1 << WANE_MODE_…: by the settings, their domains, and what keys and requests may ask. */
+unsigned modes_used(const struct settings *settings);
 /*
- * Give the model rules, or its gate, as the settings say, where some request may be in a mode that uses them, or `anyway`. `log` may be NULL.
- * Return EXIT_FINE or an exit code after a complaint.
+ * Give the model rules, or its gate, as the settings say, where one of `modes` uses them. `log` may be NULL. Return EXIT_FINE or an
+ * exit code after a complaint.
  */
-int rules_attach(const struct settings *settings, wane_model *model, bool anyway);
-int gate_attach(const struct settings *settings, wane_model *model, bool anyway, wane_log_fn log,
+int rules_attach(const struct settings *settings, wane_model *model, unsigned modes);
+int gate_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
                 void *log_user);
 /* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
 struct breaker_alert {
@@ -174,7 +176,8 @@ struct breaker_alert {
     void *log_user;
     const char *command;
 };
-int breaker_attach(const struct settings *settings, wane_model *model, struct breaker_alert *alarm);
+int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes,
+                   struct breaker_alert *alarm);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
 void sampling_from(const struct settings *settings, wane_sampling *sampling);

@@ -262,10 +262,11 @@ int command_serve(struct settings *settings) {
     const char *folder = setting_text(settings, SET_RECORD);
     wane_recorder *recorder = NULL;
     struct breaker_alert alarm = {.log = log_line, .log_user = &logging};
+    unsigned modes = modes_used(settings);
     code = table_attach(settings, model);
-    if (code == EXIT_FINE) code = rules_attach(settings, model, false);
-    if (code == EXIT_FINE) code = gate_attach(settings, model, false, log_line, &logging);
-    if (code == EXIT_FINE) code = breaker_attach(settings, model, &alarm);
+    if (code == EXIT_FINE) code = rules_attach(settings, model, modes);
+    if (code == EXIT_FINE) code = gate_attach(settings, model, modes, log_line, &logging);
+    if (code == EXIT_FINE) code = breaker_attach(settings, model, modes, &alarm);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);
     if (folder != NULL && code == EXIT_FINE)

@@ -96,20 +96,20 @@ int modes_from(const char *list, unsigned *modes) {
 
 /* ---- what belongs to the model ------------------------------------------------------------------------------------------ */
 
-static bool uses_mode(const struct settings *settings, int mode) {
+unsigned modes_used(const struct settings *settings) {
     unsigned asked = 0;
-    bool found = wane_mode_from(setting_text(settings, SET_MODE)) == mode;
+    unsigned used = 1u << wane_mode_from(setting_text(settings, SET_MODE));
     if (setting_text(settings, SET_REQUEST_MODES) != NULL)
         modes_from(setting_text(settings, SET_REQUEST_MODES), &asked);
     if (setting_text(settings, SET_KEY_FILE) != NULL) { /* a bad file is the server's to refuse */
         wane_error ignored = {0};
         unsigned given = 0;
         wane_key_file_modes(setting_text(settings, SET_KEY_FILE), &given, &ignored);
-        asked |= given;
+        used |= given;
     }
     for (size_t i = 0; i < settings->domain_count; i++)
-        found = found || wane_mode_from(pick(settings, settings->domains[i].own, SET_MODE)->text) == mode;
-    return found || (asked & 1u << mode) != 0;
+        used |= 1u << wane_mode_from(pick(settings, settings->domains[i].own, SET_MODE)->text);
+    return used | asked;
 }
 
 /* A gate that was named must be there; that none ships is no fault, but costs something. */
@@ -128,19 +128,17 @@ static int attach_gate(const struct settings *settings, wane_model *model, wane_
     return EXIT_FINE;
 }
 
-int rules_attach(const struct settings *settings, wane_model *model, bool anyway) {
+int rules_attach(const struct settings *settings, wane_model *model, unsigned modes) {
     const char *file = setting_text(settings, SET_RULES);
     wane_error error = {0};
-    if (file == NULL ||
-        (!anyway && !uses_mode(settings, WANE_MODE_WANE) && !uses_mode(settings, WANE_MODE_LEGACY)))
-        return EXIT_FINE;
+    if (file == NULL || (modes & ~(1u << WANE_MODE_OFF)) == 0) return EXIT_FINE;
     return wane_model_set_rules(model, file, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 
-int gate_attach(const struct settings *settings, wane_model *model, bool anyway, wane_log_fn log,
+int gate_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
                 void *log_user) {
-    return anyway || uses_mode(settings, WANE_MODE_WANE) ? attach_gate(settings, model, log, log_user)
-                                                         : EXIT_FINE;
+    bool judges = (modes & 1u << WANE_MODE_WANE) != 0;
+    return judges ? attach_gate(settings, model, log, log_user) : EXIT_FINE;
 }
 
 /* ---- the breaker's alert ------------------------------------------------------------------------------------------------ */
@@ -202,12 +200,13 @@ static void alert(void *user, bool out, int wakes, double seconds) {
     free_errand(errand);
 }
 
-int breaker_attach(const struct settings *settings, wane_model *model, struct breaker_alert *alarm) {
+int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes,
+                   struct breaker_alert *alarm) {
     wane_quality quality;
     wane_error error = {0};
     alarm->command = setting_text(settings, SET_BREAKER_COMMAND);
     quality_from(settings, &quality);
-    if (quality.breaker_wakes == 0 || !uses_mode(settings, WANE_MODE_WANE)) return EXIT_FINE;
+    if (quality.breaker_wakes == 0 || (modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
     return wane_model_set_breaker(model, &quality, alert, alarm, &error) == WANE_OK ? EXIT_FINE
                                                                                     : cli_fail_wane(&error);
 }

@@ -34,7 +34,7 @@ static int open_model(struct talk *talk) {
     int code = model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true, .drafts = true},
                           &talk->model);
     if (code == EXIT_FINE) code = table_attach(settings, talk->model);
-    if (code == EXIT_FINE) code = rules_attach(settings, talk->model, false);
+    if (code == EXIT_FINE) code = rules_attach(settings, talk->model, modes_used(settings));
     if (code == EXIT_FINE) code = memo_attach(settings, talk->model);
     if (code == EXIT_FINE && wane_session_new(talk->model, &talk->session, &error) != WANE_OK)
         code = cli_fail_wane(&error);

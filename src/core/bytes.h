@@ -29,7 +29,7 @@ static inline uint64_t wane__get_big(const uint8_t *from, int bytes) {
     return value;
 }
 
-/* A float's bits, little-endian. */
+/* The bits of a float, or of a double, little-endian. */
 static inline void wane__put_float(uint8_t *to, float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -39,6 +39,19 @@ static inline void wane__put_float(uint8_t *to, float value) {
 static inline float wane__get_float(const uint8_t *from) {
     uint32_t bits = (uint32_t)wane__get(from, 4);
     float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline void wane__put_double(uint8_t *to, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    wane__put(to, bits, 8);
+}
+
+static inline double wane__get_double(const uint8_t *from) {
+    uint64_t bits = wane__get(from, 8);
+    double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }

@@ -79,12 +79,6 @@ static uint64_t sum_of_odds(const struct wane__gate_net *net, const uint32_t *pa
 
 /* -------------------------------------------------------------------- writing */
 
-static void put_double(uint8_t *to, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    wane__put(to, bits, 8);
-}
-
 static void put_head(uint8_t *head, const struct wane__gate *gate, uint32_t list_size, uint64_t sum) {
     const struct wane__gate_made *m = &gate->made;
     memcpy(head, magic, sizeof magic);
@@ -99,9 +93,9 @@ static void put_head(uint8_t *head, const struct wane__gate *gate, uint32_t list
     wane__put(head + 56, m->kept, 8);
     wane__put(head + 64, m->tokens, 8);
     wane__put(head + 72, (uint64_t)m->vocab_size, 4);
-    put_double(head + 80, m->auc);
-    put_double(head + 88, m->ece);
-    put_double(head + 96, m->coverage);
+    wane__put_double(head + 80, m->auc);
+    wane__put_double(head + 88, m->ece);
+    wane__put_double(head + 96, m->coverage);
     wane__put(head + 104, gate->lut.count, 4);
     wane__put(head + 108, list_size, 4);
     wane__put(head + 112, strlen(m->note), 4);
@@ -180,16 +174,9 @@ static int damaged(const struct input *in, const char *what) {
                       what);
 }
 
-static double get_double(const uint8_t *from) {
-    uint64_t bits = wane__get(from, 8);
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 /* Between 0 and 1, or unknown. */
 static double get_share(const uint8_t *from) {
-    double value = get_double(from);
+    double value = wane__get_double(from);
     return value >= 0 && value <= 1 ? value : (double)NAN;
 }
 

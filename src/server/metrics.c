@@ -87,25 +87,25 @@ unsigned wane__metrics_retry_after(struct wane__metrics *metrics, const wane_sch
 
 /* ----------------------------------------------------------------- writing */
 
-static void head(struct wane__buf *out, const char *name, const char *type, const char *help) {
+void wane__metric_head(struct wane__buf *out, const char *name, const char *type, const char *help) {
     wane__buf_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void whole(struct wane__buf *out, const char *name, const char *type, const char *help,
-                  uint64_t value) {
-    head(out, name, type, help);
+void wane__metric_whole(struct wane__buf *out, const char *name, const char *type, const char *help,
+                        uint64_t value) {
+    wane__metric_head(out, name, type, help);
     wane__buf_format(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
 static void real(struct wane__buf *out, const char *name, const char *type, const char *help, double value) {
-    head(out, name, type, help);
+    wane__metric_head(out, name, type, help);
     wane__buf_format(out, "%s %.9g\n", name, isfinite(value) ? value : 0.0);
 }
 
 static void histogram(struct wane__buf *out, const char *name, const char *help,
                       const struct wane__histogram *h, const double *bounds) {
     uint64_t below = 0;
-    head(out, name, "histogram", help);
+    wane__metric_head(out, name, "histogram", help);
     for (int i = 0; i < WANE__METRIC_BUCKETS; i++) {
         below += h->bucket[i];
         wane__buf_format(out, "%s_bucket{le=\"%g\"} %llu\n", name, bounds[i], (unsigned long long)below);
@@ -116,7 +116,7 @@ static void histogram(struct wane__buf *out, const char *name, const char *help,
 
 /* A label's value: backslash, quote and line end are escaped, as in a JSON string; other text is as it is. */
 static void write_info(const wane_model_facts *facts, struct wane__buf *out) {
-    head(out, "wane_build_info", "gauge", "Version, engine and model; always 1.");
+    wane__metric_head(out, "wane_build_info", "gauge", "Version, engine and model; always 1.");
     wane__buf_format(out, "wane_build_info{version=\"%s\",engine=", wane_version());
     wane__json_string(out, facts->engine, strlen(facts->engine));
     wane__buf_text(out, ",model=");
@@ -126,31 +126,40 @@ static void write_info(const wane_model_facts *facts, struct wane__buf *out) {
 
 static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
-    whole(out, "wane_slots", gauge, "Sequences that can run at once.", (uint64_t)s->slots);
-    whole(out, "wane_slots_busy", gauge, "Sequences that run now.", (uint64_t)s->slots_busy);
-    whole(out, "wane_queue_length", gauge, "Requests that wait for a sequence.", (uint64_t)s->queued);
-    whole(out, "wane_stopping", gauge, "1 while the server stops.", s->stopping);
-    whole(out, "wane_engine_stuck", gauge, "1 while one engine call has run for over 60 s.", s->stuck);
-    whole(out, "wane_requests_accepted_total", counter, "Requests taken into the queue.", s->accepted);
-    whole(out, "wane_requests_refused_total", counter, "Requests refused by a full queue.", s->refused);
-    whole(out, "wane_requests_completed_total", counter, "Requests that ended with a reply.", s->completed);
-    whole(out, "wane_requests_cancelled_total", counter, "Requests whose client went away.", s->cancelled);
-    whole(out, "wane_requests_failed_total", counter, "Requests that the engine failed.", s->failed);
-    whole(out, "wane_requests_timed_out_total", counter, "Requests that passed their deadline.",
-          s->timed_out);
-    whole(out, "wane_prompt_tokens_total", counter, "Prompt tokens, reused ones included.", s->prompt_tokens);
-    whole(out, "wane_prompt_tokens_reused_total", counter, "Prompt tokens kept from earlier requests.",
-          s->reused_tokens);
-    whole(out, "wane_reply_tokens_total", counter, "Tokens decoded.", s->reply_tokens);
-    whole(out, "wane_engine_calls_total", counter, "Calls of the engine.", s->engine_calls);
-    whole(out, "wane_votes_total", counter, "Votes over answers.", s->votes);
-    whole(out, "wane_votes_changed_total", counter, "Votes in which another answer than the first stood.",
-          s->votes_changed);
-    whole(out, "wane_votes_by_value_total", counter, "Votes decided by two equal final values.",
-          s->votes_by_value);
-    whole(out, "wane_spare_tokens_total", counter, "Tokens decoded for answers that were not given out.",
-          s->spare_tokens);
-    whole(out, "wane_engine_rows_total", counter, "Rows sampled; by calls, the batch size.", s->engine_rows);
+    wane__metric_whole(out, "wane_slots", gauge, "Sequences that can run at once.", (uint64_t)s->slots);
+    wane__metric_whole(out, "wane_slots_busy", gauge, "Sequences that run now.", (uint64_t)s->slots_busy);
+    wane__metric_whole(out, "wane_queue_length", gauge, "Requests that wait for a sequence.",
+                       (uint64_t)s->queued);
+    wane__metric_whole(out, "wane_stopping", gauge, "1 while the server stops.", s->stopping);
+    wane__metric_whole(out, "wane_engine_stuck", gauge, "1 while one engine call has run for over 60 s.",
+                       s->stuck);
+    wane__metric_whole(out, "wane_requests_accepted_total", counter, "Requests taken into the queue.",
+                       s->accepted);
+    wane__metric_whole(out, "wane_requests_refused_total", counter, "Requests refused by a full queue.",
+                       s->refused);
+    wane__metric_whole(out, "wane_requests_completed_total", counter, "Requests that ended with a reply.",
+                       s->completed);
+    wane__metric_whole(out, "wane_requests_cancelled_total", counter, "Requests whose client went away.",
+                       s->cancelled);
+    wane__metric_whole(out, "wane_requests_failed_total", counter, "Requests that the engine failed.",
+                       s->failed);
+    wane__metric_whole(out, "wane_requests_timed_out_total", counter, "Requests that passed their deadline.",
+                       s->timed_out);
+    wane__metric_whole(out, "wane_prompt_tokens_total", counter, "Prompt tokens, reused ones included.",
+                       s->prompt_tokens);
+    wane__metric_whole(out, "wane_prompt_tokens_reused_total", counter,
+                       "Prompt tokens kept from earlier requests.", s->reused_tokens);
+    wane__metric_whole(out, "wane_reply_tokens_total", counter, "Tokens decoded.", s->reply_tokens);
+    wane__metric_whole(out, "wane_engine_calls_total", counter, "Calls of the engine.", s->engine_calls);
+    wane__metric_whole(out, "wane_votes_total", counter, "Votes over answers.", s->votes);
+    wane__metric_whole(out, "wane_votes_changed_total", counter,
+                       "Votes in which another answer than the first stood.", s->votes_changed);
+    wane__metric_whole(out, "wane_votes_by_value_total", counter, "Votes decided by two equal final values.",
+                       s->votes_by_value);
+    wane__metric_whole(out, "wane_spare_tokens_total", counter,
+                       "Tokens decoded for answers that were not given out.", s->spare_tokens);
+    wane__metric_whole(out, "wane_engine_rows_total", counter, "Rows sampled; by calls, the batch size.",
+                       s->engine_rows);
     real(out, "wane_engine_seconds_total", counter, "Seconds inside the engine.", s->engine_seconds);
     real(out, "wane_busy_seconds_total", counter, "Seconds with at least one sequence running.",
          s->busy_seconds);
@@ -158,87 +167,92 @@ static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out
 
 static void write_head(const wane_head_state *h, struct wane__buf *out) {
     static const char counter[] = "counter";
-    whole(out, "wane_head_certified", "gauge", "1 while tokens come from the certified head.", h->certified);
-    whole(out, "wane_head_rows_total", counter, "Hidden rows scanned by the certified head.", h->rows);
-    head(out, "wane_head_survivors_total", counter,
-         "Rows of the LM head that the scan left over, by level; exact: rescored.");
+    wane__metric_whole(out, "wane_head_certified", "gauge", "1 while tokens come from the certified head.",
+                       h->certified);
+    wane__metric_whole(out, "wane_head_rows_total", counter, "Hidden rows scanned by the certified head.",
+                       h->rows);
+    wane__metric_head(out, "wane_head_survivors_total", counter,
+                      "Rows of the LM head that the scan left over, by level; exact: rescored.");
     wane__buf_format(out,
                      "wane_head_survivors_total{level=\"1\"} %llu\n"
                      "wane_head_survivors_total{level=\"2\"} %llu\n"
                      "wane_head_survivors_total{level=\"exact\"} %llu\n",
                      (unsigned long long)h->survivors1, (unsigned long long)h->survivors2,
                      (unsigned long long)h->rescored);
-    head(out, "wane_head_dense_total", counter, "Answers and rows of the dense head, by reason.");
+    wane__metric_head(out, "wane_head_dense_total", counter,
+                      "Answers and rows of the dense head, by reason.");
     const char *const reasons[] = {"many", "sum", "batch", "off", "pace", "whole"};
     const uint64_t counts[] = {h->dense_many, h->dense_sum,  h->dense_batch,
                                h->dense_off,  h->dense_pace, h->dense_whole};
     for (int i = 0; i < 6; i++)
         wane__buf_format(out, "wane_head_dense_total{reason=\"%s\"} %llu\n", reasons[i],
                          (unsigned long long)counts[i]);
-    whole(out, "wane_shadow_checks_total", counter, "Tokens that the dense head computed as well.",
-          h->shadow_checks);
-    whole(out, "output_divergence_count", counter, "Of these, tokens that were not the certified head's.",
-          h->divergences);
+    wane__metric_whole(out, "wane_shadow_checks_total", counter,
+                       "Tokens that the dense head computed as well.", h->shadow_checks);
+    wane__metric_whole(out, "output_divergence_count", counter,
+                       "Of these, tokens that were not the certified head's.", h->divergences);
 }
 
 static void write_drafts(const wane_draft_state *d, struct wane__buf *out) {
     static const char counter[] = "counter";
-    whole(out, "wane_draft_on", "gauge", "1 while tokens may be drafted.", d->on);
-    head(out, "wane_draft_proposed_total", counter,
-         "Tokens verified ahead, by where they were proposed from.");
+    wane__metric_whole(out, "wane_draft_on", "gauge", "1 while tokens may be drafted.", d->on);
+    wane__metric_head(out, "wane_draft_proposed_total", counter,
+                      "Tokens verified ahead, by where they were proposed from.");
     for (int i = 0; i < WANE_DRAFT_SOURCES; i++)
         wane__buf_format(out, "wane_draft_proposed_total{source=\"%s\"} %llu\n", wane_draft_source_name(i),
                          (unsigned long long)d->proposed[i]);
-    head(out, "wane_draft_accepted_total", counter, "Of these, tokens that were drawn.");
+    wane__metric_head(out, "wane_draft_accepted_total", counter, "Of these, tokens that were drawn.");
     for (int i = 0; i < WANE_DRAFT_SOURCES; i++)
         wane__buf_format(out, "wane_draft_accepted_total{source=\"%s\"} %llu\n", wane_draft_source_name(i),
                          (unsigned long long)d->accepted[i]);
-    whole(out, "wane_draft_blocks_total", counter, "Blocks verified.", d->blocks);
-    whole(out, "wane_draft_rehearsals_total", counter, "Blocks compared bit for bit with single tokens.",
-          d->rehearsals);
-    whole(out, "wane_draft_differing_total", counter, "Of these, blocks that were not the same.",
-          d->differing);
-    whole(out, "wane_draft_failures_total", counter, "Blocks that the engine could not decode.", d->failures);
-    whole(out, "wane_draft_pool_tokens", "gauge", "Tokens of earlier replies that drafts are taken from.",
-          d->pool_tokens);
-    whole(out, "wane_draft_pool_bytes", "gauge", "Memory that they take.", d->pool_bytes);
-    whole(out, "wane_draft_pool_evicted_total", counter, "Tokens of earlier replies that were given up.",
-          d->pool_evicted);
+    wane__metric_whole(out, "wane_draft_blocks_total", counter, "Blocks verified.", d->blocks);
+    wane__metric_whole(out, "wane_draft_rehearsals_total", counter,
+                       "Blocks compared bit for bit with single tokens.", d->rehearsals);
+    wane__metric_whole(out, "wane_draft_differing_total", counter, "Of these, blocks that were not the same.",
+                       d->differing);
+    wane__metric_whole(out, "wane_draft_failures_total", counter, "Blocks that the engine could not decode.",
+                       d->failures);
+    wane__metric_whole(out, "wane_draft_pool_tokens", "gauge",
+                       "Tokens of earlier replies that drafts are taken from.", d->pool_tokens);
+    wane__metric_whole(out, "wane_draft_pool_bytes", "gauge", "Memory that they take.", d->pool_bytes);
+    wane__metric_whole(out, "wane_draft_pool_evicted_total", counter,
+                       "Tokens of earlier replies that were given up.", d->pool_evicted);
 }
 
 void wane__metrics_write_trace(const wane_recorder_state *t, struct wane__buf *out) {
     static const char counter[] = "counter";
     static const wane_recorder_state none = {0};
-    whole(out, "wane_trace_recording", "gauge", "1 while replies are recorded.", t != NULL);
+    wane__metric_whole(out, "wane_trace_recording", "gauge", "1 while replies are recorded.", t != NULL);
     if (t == NULL) t = &none;
-    head(out, "wane_trace_records_total", counter, "Records of the trace on the disk, by type.");
+    wane__metric_head(out, "wane_trace_records_total", counter, "Records of the trace on the disk, by type.");
     wane__buf_format(
         out,
         "wane_trace_records_total{type=\"request\"} %llu\nwane_trace_records_total{type=\"token\"} "
         "%llu\nwane_trace_records_total{type=\"end\"} %llu\n",
         (unsigned long long)t->requests, (unsigned long long)t->tokens, (unsigned long long)t->ends);
-    head(out, "wane_trace_dropped_total", counter,
-         "Records that the trace lacks: the queue was full, or the disk did not take them.");
+    wane__metric_head(out, "wane_trace_dropped_total", counter,
+                      "Records that the trace lacks: the queue was full, or the disk did not take them.");
     wane__buf_format(out,
                      "wane_trace_dropped_total{type=\"request\"} %llu\n"
                      "wane_trace_dropped_total{type=\"token\"} %llu\n",
                      (unsigned long long)t->dropped_requests, (unsigned long long)t->dropped_tokens);
-    whole(out, "wane_trace_redacted_tokens_total", counter,
-          "Tokens of prompts and replies that were redacted.", t->redacted_tokens);
-    whole(out, "wane_trace_withheld_total", counter, "Token records left out by redaction.",
-          t->withheld_tokens);
-    whole(out, "wane_trace_bytes_total", counter, "Bytes written to traces.", t->bytes);
-    whole(out, "wane_trace_failures_total", counter, "Times that a trace could not be written.", t->failures);
-    whole(out, "wane_trace_queue_bytes", "gauge", "Bytes that wait for the trace's writer.",
-          t->waiting_bytes);
-    whole(out, "wane_trace_held_bytes", "gauge", "Bytes of requests that wait for their end, to be redacted.",
-          t->held_bytes);
+    wane__metric_whole(out, "wane_trace_redacted_tokens_total", counter,
+                       "Tokens of prompts and replies that were redacted.", t->redacted_tokens);
+    wane__metric_whole(out, "wane_trace_withheld_total", counter, "Token records left out by redaction.",
+                       t->withheld_tokens);
+    wane__metric_whole(out, "wane_trace_bytes_total", counter, "Bytes written to traces.", t->bytes);
+    wane__metric_whole(out, "wane_trace_failures_total", counter, "Times that a trace could not be written.",
+                       t->failures);
+    wane__metric_whole(out, "wane_trace_queue_bytes", "gauge", "Bytes that wait for the trace's writer.",
+                       t->waiting_bytes);
+    wane__metric_whole(out, "wane_trace_held_bytes", "gauge",
+                       "Bytes of requests that wait for their end, to be redacted.", t->held_bytes);
 }
 
 static void write_requests(const struct wane__metrics *metrics, const char *const *routes, int route_count,
                            struct wane__buf *out) {
-    head(out, "wane_http_requests_total", "counter",
-         "HTTP requests by route and status (499: the client left).");
+    wane__metric_head(out, "wane_http_requests_total", "counter",
+                      "HTTP requests by route and status (499: the client left).");
     for (int route = 0; route < route_count; route++) {
         for (int code = 0; code < WANE__METRIC_CODES; code++) {
             uint64_t count = metrics->requests[route][code];
@@ -264,10 +278,11 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
     real(out, "wane_uptime_seconds", "gauge", "Seconds since the server started.",
          wane__now() - metrics->started);
     write_requests(metrics, routes, route_count, out);
-    whole(out, "wane_http_disconnects_total", "counter", "Clients that left before their reply was complete.",
-          metrics->disconnects);
-    whole(out, "wane_http_dropped_client_blocks_total", "counter",
-          "System blocks that were client metadata, not prompt, and were left out.", metrics->dropped_blocks);
+    wane__metric_whole(out, "wane_http_disconnects_total", "counter",
+                       "Clients that left before their reply was complete.", metrics->disconnects);
+    wane__metric_whole(out, "wane_http_dropped_client_blocks_total", "counter",
+                       "System blocks that were client metadata, not prompt, and were left out.",
+                       metrics->dropped_blocks);
     histogram(out, "wane_queue_seconds", "From submission to a sequence.", &metrics->queue, long_bounds);
     histogram(out, "wane_time_to_first_token_seconds", "From submission to the first token.",
               &metrics->first_token, long_bounds);
@@ -278,19 +293,24 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
 
 void wane__metrics_write_memo(const wane_memo_state *m, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
-    whole(out, "wane_memo_entries", gauge, "Tokens that the memo holds.", m->entries);
-    whole(out, "wane_memo_bytes", gauge, "Memory that it takes.", m->bytes);
-    whole(out, "wane_memo_hits_total", counter, "Tokens repeated from the memo, without the body.", m->hits);
-    whole(out, "wane_memo_misses_total", counter, "Tokens drawn and kept, because it did not know them.",
-          m->misses);
-    whole(out, "wane_memo_evictions_total", counter, "Tokens that it gave up for others.", m->evictions);
-    whole(out, "wane_memo_saves_total", counter, "Times that its file was written while in use.", m->saves);
-    whole(out, "wane_memo_save_failures_total", counter, "Times that it could not be.", m->save_failures);
+    wane__metric_whole(out, "wane_memo_entries", gauge, "Tokens that the memo holds.", m->entries);
+    wane__metric_whole(out, "wane_memo_bytes", gauge, "Memory that it takes.", m->bytes);
+    wane__metric_whole(out, "wane_memo_hits_total", counter,
+                       "Tokens repeated from the memo, without the body.", m->hits);
+    wane__metric_whole(out, "wane_memo_misses_total", counter,
+                       "Tokens drawn and kept, because it did not know them.", m->misses);
+    wane__metric_whole(out, "wane_memo_evictions_total", counter, "Tokens that it gave up for others.",
+                       m->evictions);
+    wane__metric_whole(out, "wane_memo_saves_total", counter, "Times that its file was written while in use.",
+                       m->saves);
+    wane__metric_whole(out, "wane_memo_save_failures_total", counter, "Times that it could not be.",
+                       m->save_failures);
 }
 
 /* The name that dashboards know: the hits alone, by the model they were made on. */
 static void write_hits(const wane_table_state *t, const char *model, struct wane__buf *out) {
-    head(out, "slmt_hit_total", "counter", "Tokens for which the table was right, by model and grade.");
+    wane__metric_head(out, "slmt_hit_total", "counter",
+                      "Tokens for which the table was right, by model and grade.");
     const char *const grades[] = {"strict", "rank"};
     const uint64_t hits[] = {t->strict, t->rank};
     for (int i = 0; i < 2; i++) {
@@ -302,30 +322,32 @@ static void write_hits(const wane_table_state *t, const char *model, struct wane
 
 void wane__metrics_write_table(const wane_table_state *t, const char *model, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
-    whole(out, "wane_table_on", gauge, "1 while a table is in use.", t->on);
-    whole(out, "wane_table_entries", gauge, "Contexts in the table.", t->entries);
-    whole(out, "wane_table_positions", gauge, "Position records in the table.", t->positions);
-    whole(out, "wane_table_bytes", gauge, "Bytes of the table.", t->bytes);
-    head(out, "wane_table_info", gauge,
-         "Digest of the table in use, and whether its signature was verified; always 1.");
+    wane__metric_whole(out, "wane_table_on", gauge, "1 while a table is in use.", t->on);
+    wane__metric_whole(out, "wane_table_entries", gauge, "Contexts in the table.", t->entries);
+    wane__metric_whole(out, "wane_table_positions", gauge, "Position records in the table.", t->positions);
+    wane__metric_whole(out, "wane_table_bytes", gauge, "Bytes of the table.", t->bytes);
+    wane__metric_head(out, "wane_table_info", gauge,
+                      "Digest of the table in use, and whether its signature was verified; always 1.");
     if (t->on)
         wane__buf_format(out, "wane_table_info{digest=\"%s\",verified=\"%s\"} 1\n", t->digest,
                          t->verified ? "yes" : "no");
-    whole(out, "wane_table_reloads_total", counter, "Times that the table was exchanged.", t->reloads);
-    whole(out, "wane_table_reload_failures_total", counter, "Times that its file could not be taken in.",
-          t->failures);
-    head(out, "wane_table_tokens_total", counter,
-         "Tokens looked up, by grade: hits strict and rank; miss: there, but it does not fit; absent.");
+    wane__metric_whole(out, "wane_table_reloads_total", counter, "Times that the table was exchanged.",
+                       t->reloads);
+    wane__metric_whole(out, "wane_table_reload_failures_total", counter,
+                       "Times that its file could not be taken in.", t->failures);
+    wane__metric_head(
+        out, "wane_table_tokens_total", counter,
+        "Tokens looked up, by grade: hits strict and rank; miss: there, but it does not fit; absent.");
     const char *const grades[] = {"strict", "rank", "miss", "absent"};
     const uint64_t graded[] = {t->strict, t->rank, t->miss, t->absent};
     for (int i = 0; i < 4; i++)
         wane__buf_format(out, "wane_table_tokens_total{grade=\"%s\"} %llu\n", grades[i],
                          (unsigned long long)graded[i]);
     write_hits(t, model, out);
-    head(out, "wane_table_records_total", counter, "Records found, by how.");
+    wane__metric_head(out, "wane_table_records_total", counter, "Records found, by how.");
     for (int i = WANE_TABLE_CONTEXT; i <= WANE_TABLE_MEAN; i++)
         wane__buf_format(out, "wane_table_records_total{source=\"%s\"} %llu\n", wane_table_source(i),
                          (unsigned long long)t->source[i]);
-    whole(out, "wane_table_taken_total", counter, "Tokens that the meaning argmax took from the table.",
-          t->taken);
+    wane__metric_whole(out, "wane_table_taken_total", counter,
+                       "Tokens that the meaning argmax took from the table.", t->taken);
 }

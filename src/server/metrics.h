@@ -43,6 +43,10 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
                          const wane_model_facts *facts, const wane_scheduler_state *state,
                          const wane_head_state *certified, const wane_draft_state *drafts,
                          struct wane__buf *out);
+/* One metric's two comment lines; and a metric without labels, whole. For the files that write metrics. */
+void wane__metric_head(struct wane__buf *out, const char *name, const char *type, const char *help);
+void wane__metric_whole(struct wane__buf *out, const char *name, const char *type, const char *help,
+                        uint64_t value);
 /* The same of the gate, and of corrections of tokens (metrics_quality.c). */
 void wane__metrics_write_gate(const wane_gate_state *gate, struct wane__buf *out);
 void wane__metrics_write_corrections(const wane_correction_state *corrections, struct wane__buf *out);

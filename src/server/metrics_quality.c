@@ -5,17 +5,8 @@
  */
 #include "server/metrics.h"
 
-static void head(struct wane__buf *out, const char *name, const char *type, const char *help) {
-    wane__buf_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void one(struct wane__buf *out, const char *name, const char *type, const char *help, uint64_t value) {
-    head(out, name, type, help);
-    wane__buf_format(out, "%s %llu\n", name, (unsigned long long)value);
-}
-
 static void by_reason(struct wane__buf *out, const char *name, const char *help, const uint64_t *count) {
-    head(out, name, "counter", help);
+    wane__metric_head(out, name, "counter", help);
     for (int i = WANE_WAKE_NONE + 1; i < WANE_WAKES; i++)
         wane__buf_format(out, "%s{reason=\"%s\"} %llu\n", name, wane_wake_name(i),
                          (unsigned long long)count[i]);
@@ -25,21 +16,23 @@ void wane__metrics_write_gate(const wane_gate_state *g, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
     by_reason(out, "sfcl_fallback_total", "Wakes of the vote over answers, by reason.", g->wakes);
     by_reason(out, "wane_gate_rejects_total", "Tokens in doubt, by reason.", g->rejects_by);
-    one(out, "wane_gate_on", gauge, "1 while the model has a gate.", g->given);
-    one(out, "wane_gate_patterns", gauge, "Patterns in its table.", g->patterns);
-    one(out, "wane_gate_judged_total", counter, "Tokens that it judged.", g->judged);
-    one(out, "wane_gate_lookups_total", counter, "Tokens looked up in its table.", g->lookups);
-    one(out, "wane_gate_hits_total", counter, "Of these, found there; its net ran for the others.",
-        g->lut_hits);
-    one(out, "wane_gate_table_passed_total", counter, "Tokens passed because the table knows their context.",
-        g->table_passed);
-    one(out, "wane_gate_revival_total", counter, "Tokens far into a reply that the net looked at.",
-        g->revival);
-    one(out, "wane_gate_forced_total", counter,
-        "Tokens of hot requests that were checked whatever the table said.", g->forced);
-    one(out, "wane_breaker_out", gauge, "1 while too many wakes keep temperatures down.", g->breaker_out);
-    one(out, "wane_breaker_trips_total", counter, "Times that it went out.", g->breaker_trips);
-    one(out, "wane_breaker_recent_wakes", gauge, "Wakes in its window.", (uint64_t)g->breaker_recent);
+    wane__metric_whole(out, "wane_gate_on", gauge, "1 while the model has a gate.", g->given);
+    wane__metric_whole(out, "wane_gate_patterns", gauge, "Patterns in its table.", g->patterns);
+    wane__metric_whole(out, "wane_gate_judged_total", counter, "Tokens that it judged.", g->judged);
+    wane__metric_whole(out, "wane_gate_lookups_total", counter, "Tokens looked up in its table.", g->lookups);
+    wane__metric_whole(out, "wane_gate_hits_total", counter,
+                       "Of these, found there; its net ran for the others.", g->lut_hits);
+    wane__metric_whole(out, "wane_gate_table_passed_total", counter,
+                       "Tokens passed because the table knows their context.", g->table_passed);
+    wane__metric_whole(out, "wane_gate_revival_total", counter,
+                       "Tokens far into a reply that the net looked at.", g->revival);
+    wane__metric_whole(out, "wane_gate_forced_total", counter,
+                       "Tokens of hot requests that were checked whatever the table said.", g->forced);
+    wane__metric_whole(out, "wane_breaker_out", gauge, "1 while too many wakes keep temperatures down.",
+                       g->breaker_out);
+    wane__metric_whole(out, "wane_breaker_trips_total", counter, "Times that it went out.", g->breaker_trips);
+    wane__metric_whole(out, "wane_breaker_recent_wakes", gauge, "Wakes in its window.",
+                       (uint64_t)g->breaker_recent);
 }
 
 void wane__metrics_write_corrections(const wane_correction_state *c, struct wane__buf *out) {
@@ -48,17 +41,22 @@ void wane__metrics_write_corrections(const wane_correction_state *c, struct wane
         const char *name;
         const wane_correction_part *part;
     } parts[] = {{"clamp", &c->clamp}, {"dialogue", &c->dialogue}, {"vote", &c->vote}, {"rules", &c->rules}};
-    one(out, "wane_corrected_tokens_total", counter, "Tokens drawn with a correction at work.", c->tokens);
-    one(out, "wane_changed_tokens_total", counter, "Of these, other ones than without.", c->changed);
-    one(out, "wane_correction_draws_total", counter, "Random numbers that went into them.", c->draws);
-    head(out, "wane_correction_ran_total", counter, "Tokens at which a part was at work.");
+    wane__metric_whole(out, "wane_corrected_tokens_total", counter, "Tokens drawn with a correction at work.",
+                       c->tokens);
+    wane__metric_whole(out, "wane_changed_tokens_total", counter, "Of these, other ones than without.",
+                       c->changed);
+    wane__metric_whole(out, "wane_correction_draws_total", counter, "Random numbers that went into them.",
+                       c->draws);
+    wane__metric_head(out, "wane_correction_ran_total", counter, "Tokens at which a part was at work.");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         wane__buf_format(out, "wane_correction_ran_total{part=\"%s\"} %llu\n", parts[i].name,
                          (unsigned long long)parts[i].part->ran);
-    head(out, "wane_correction_changed_total", counter, "Of these, changed by it.");
+    wane__metric_head(out, "wane_correction_changed_total", counter, "Of these, changed by it.");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         wane__buf_format(out, "wane_correction_changed_total{part=\"%s\"} %llu\n", parts[i].name,
                          (unsigned long long)parts[i].part->changed);
-    one(out, "wane_rules_loaded", "gauge", "Rules that the model has.", (uint64_t)c->rules_loaded);
-    one(out, "wane_rules_failures_total", counter, "Patterns that ran out of their time.", c->failures);
+    wane__metric_whole(out, "wane_rules_loaded", "gauge", "Rules that the model has.",
+                       (uint64_t)c->rules_loaded);
+    wane__metric_whole(out, "wane_rules_failures_total", counter, "Patterns that ran out of their time.",
+                       c->failures);
 }

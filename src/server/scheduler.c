@@ -110,18 +110,16 @@ int wane_scheduler_new(wane_model *model, const wane_scheduler_options *options,
         return wane__fail(error, WANE_EUNSUPPORTED,
                           "This model was loaded with %d sequences; a scheduler needs 1 to %d.", sequences,
                           WANE__MAX_SLOTS);
-    if (atomic_exchange(&model->taken, true))
-        return wane__fail(error, WANE_EBUSY,
-                          "The model already carries a session or a scheduler; free that first.");
+    if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     wane_scheduler *s = scheduler_alloc(model, &checked);
     if (s == NULL) {
-        atomic_store(&model->taken, false);
+        wane__model_give(model);
         return wane__fail(error, WANE_ENOMEM, "No memory for a scheduler.");
     }
     if (checked.drill) wane__vote_drill(s);
     if (start_thread(s) != 0) {
         scheduler_release(s);
-        atomic_store(&model->taken, false);
+        wane__model_give(model);
         return wane__fail(error, WANE_ENOMEM, "The engine thread could not be started.");
     }
     *scheduler = s;
@@ -137,7 +135,7 @@ void wane_scheduler_free(wane_scheduler *s) {
     s->engine->ops->set_hook(s->engine, NULL, NULL);
     wane_model *model = s->model;
     scheduler_release(s);
-    atomic_store(&model->taken, false);
+    wane__model_give(model);
 }
 
 /* ------------------------------------------------------------------- the queue */

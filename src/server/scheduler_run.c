@@ -439,10 +439,7 @@ static void finish_reply(wane_scheduler *s, struct wane__slot *slot) {
     wane_ticket *t = slot->ticket;
     wane_event end;
     wane__reply_end(&t->reply, &end);
-    end.reused_tokens = t->reused;
-    end.queue_ms = 1e3 * (t->admitted - t->submitted);
-    end.prompt_ms = 1e3 * (t->first_at - t->admitted);
-    end.reply_ms = 1e3 * (wane__now() - t->first_at);
+    wane__ticket_times(t, &end);
     wane__slot_finish(s, slot, &end, WANE_OK, "");
 }
 

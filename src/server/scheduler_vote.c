@@ -12,8 +12,6 @@
  */
 #include "server/scheduler_internal.h"
 
-#include "core/clock.h"
-
 #include <stdio.h>
 
 static void unlink_voting(wane_scheduler *s, wane_ticket *first) {
@@ -142,10 +140,7 @@ static void conclude(wane_scheduler *s, wane_ticket *first) {
     for (int i = 0; i < s->slot_count; i++)
         if (s->slot[i].ticket == first) wane__slot_release(s, &s->slot[i], WANE_ECANCELLED);
     wane_event end = vote->answer[told].end;
-    end.reused_tokens = first->reused;
-    end.queue_ms = 1e3 * (first->admitted - first->submitted);
-    end.prompt_ms = 1e3 * (first->first_at - first->admitted);
-    end.reply_ms = 1e3 * (wane__now() - first->first_at);
+    wane__ticket_times(first, &end);
     wane__vote_note(vote, told, &end);
     wane__vote_record(vote, s->model->rows.recorder);
     s->tally.votes_changed += vote->result.chosen != 0;

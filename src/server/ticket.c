@@ -184,6 +184,13 @@ bool wane__ticket_full(wane_ticket *t) {
     return full;
 }
 
+void wane__ticket_times(const wane_ticket *t, wane_event *end) {
+    end->reused_tokens = t->reused;
+    end->queue_ms = 1e3 * (t->admitted - t->submitted);
+    end->prompt_ms = 1e3 * (t->first_at - t->admitted);
+    end->reply_ms = 1e3 * (wane__now() - t->first_at);
+}
+
 void wane__ticket_finish(wane_ticket *t, const wane_event *end, int code, const char *text) {
     if (t->reply.tap != NULL)
         wane__tap_end(t->reply.tap, WANE_FINISH_NONE, code); /* nothing new after an END */

@@ -78,6 +78,8 @@ static inline wane_ticket *wane__ticket_asked(wane_ticket *ticket) {
 /* Let go of it: frees it when the other holder has let go too. */
 void wane__ticket_release(wane_ticket *ticket);
 
+/* Engine thread: what END says of its waiting and its times, as of now. */
+void wane__ticket_times(const wane_ticket *ticket, wane_event *end);
 /* Engine thread: add an event; its text, logprobs and stop string are copied. False: no memory. */
 bool wane__ticket_post(wane_ticket *ticket, const wane_event *event);
 /* The same into a buffer that is to be posted later, and from it. */
