@@ -598,6 +598,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/correction.h"
 #include "wane/draft.h"
 #include "wane/gate.h"
+#include "wane/governor.h"
 #include "wane/memo.h"
 #include "wane/quality.h"
 #include "wane/session_file.h"
