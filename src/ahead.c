@@ -222,6 +222,7 @@ int wane__ahead_plan(struct wane__ahead *ahead, const struct wane__reply *reply,
     if (most > 0 && drafts->mode == WANE_DRAFT_AUTO)
         most = wane__draft_pace_choose(&drafts->pace, others, most, drafter->draft.chance);
     if (most < 1) return 0;
+    ahead->others = others;
     ahead->source = drafter->draft.source;
     ahead->class = class_of(others + 1 + most);
     ahead->count = most;
@@ -304,6 +305,7 @@ static void compare(struct wane__ahead *ahead, int row, int32_t token) {
 
 static void count_block(struct wane__ahead *ahead) {
     struct wane__drafts *drafts = ahead->drafts;
+    wane__draft_pace_settle(&drafts->pace, ahead->others, ahead->count, ahead->at);
     pthread_mutex_lock(&drafts->lock);
     drafts->state.blocks++;
     drafts->state.proposed[ahead->source] += (uint64_t)ahead->count;
@@ -321,7 +323,10 @@ bool wane__ahead_take(struct wane__ahead *ahead, struct wane__reply *reply, int 
         compare(ahead, row, token);
         return false;
     }
-    if (ahead->count == 0) return false;
+    if (ahead->count == 0) {
+        wane__draft_pace_single(&ahead->drafts->pace);
+        return false;
+    }
     bool right = ahead->at < ahead->count && ahead->token[ahead->at] == token;
     reply->step.drafted = right;
     if (right) ahead->at++;

@@ -71,6 +71,7 @@ struct wane__ahead {
     int at;                         /* of these, drawn */
     enum wane__draft_source source;
     int32_t token[WANE__DRAFT_MOST];
+    int others;                 /* rows in the block's call that are not its own */
     int region, class, company; /* of the block, or of the one that was rehearsed */
     /* A rehearsed block: what each of its rows was, and how many single ones were compared with it. */
     uint64_t print[WANE__BLOCK_MOST];

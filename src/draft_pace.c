@@ -13,6 +13,11 @@ static const int widths[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48};
 /* A measurement that is so many notes old may be wrong by a fifth: widths that once were dear are tried again. */
 #define OLD 800.0
 
+/* The account, in tokens' time: drafts wait above this debt; more credit than this is not kept, so that what once was copied pays for no more. */
+#define DEBT_MOST   8.0
+#define CREDIT_MOST 32.0
+#define INCOME      0.01
+
 static double shape(int rows) {
     return 1 + SLOPE * (rows - 1);
 }
@@ -46,9 +51,21 @@ double wane__draft_pace_cost(const struct wane__draft_pace *pace, int rows) {
     return near <= WANE__BLOCK_MOST ? known(pace, near) * shape(rows) / shape(near) : 0;
 }
 
+void wane__draft_pace_settle(struct wane__draft_pace *pace, int others, int drafted, int drawn) {
+    double alone = wane__draft_pace_cost(pace, others + 1);
+    if (!(alone > 0)) return;
+    pace->debt += wane__draft_pace_cost(pace, others + 1 + drafted) / alone - 1;
+    pace->debt -= (double)drawn / (others + 1); /* the others' tokens would have come anyway */
+    if (pace->debt < -CREDIT_MOST) pace->debt = -CREDIT_MOST;
+}
+
+void wane__draft_pace_single(struct wane__draft_pace *pace) {
+    if (pace->debt > 0) pace->debt -= INCOME;
+}
+
 int wane__draft_pace_choose(const struct wane__draft_pace *pace, int others, int most, const float *chance) {
     double alone = wane__draft_pace_cost(pace, others + 1);
-    if (!(alone > 0) || most < 1) return 0;
+    if (!(alone > 0) || most < 1 || pace->debt > DEBT_MOST) return 0;
     double best = LEAST_GAIN * (others + 1) / alone, all = 1, tokens = others + 1;
     int chosen = 0, drafted = 0;
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {

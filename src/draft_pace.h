@@ -8,6 +8,11 @@
  * Engines have widths that they like: on CPUs, a block of 12 may cost less than one of 9. So a few widths are tried, not all,
  * and each is known by its own measurements. What is not known yet is taken from the nearest that is. Nothing but time
  * depends on the clock.
+ *
+ * Chances are estimates, and text that nearly repeats itself deceives them. So there is an account, in tokens' time: a block is charged with
+ * what it took more than a call without it and credited with what its tokens would have taken; each token without a
+ * draft pays in a hundredth. While the debt is above its limit there are no drafts. So drafts lose about 1 % in the long run, whatever
+ * the text is.
  */
 #ifndef WANE_DRAFT_PACE_H
 #define WANE_DRAFT_PACE_H
@@ -21,10 +26,15 @@ struct wane__draft_pace {
     double cost[WANE__BLOCK_MOST + 1]; /* seconds of a call with so many rows; 0: not known */
     uint32_t when[WANE__BLOCK_MOST + 1];
     uint32_t notes; /* measurements so far */
+    double debt;    /* tokens' time that drafts took more than they gave; negative: they gave more */
 };
 
 /* A call with `rows` rows, and nothing else in it, took so long. */
 void wane__draft_pace_note(struct wane__draft_pace *pace, int rows, double seconds);
+/* A block beside `others` rows is over: of its `drafted` tokens, so many were drawn. */
+void wane__draft_pace_settle(struct wane__draft_pace *pace, int others, int drafted, int drawn);
+/* A token was drawn without a draft. */
+void wane__draft_pace_single(struct wane__draft_pace *pace);
 /* What such a call is expected to take; 0: nothing is known at all. */
 double wane__draft_pace_cost(const struct wane__draft_pace *pace, int rows);
 /*

@@ -12,9 +12,7 @@
 #include "shipped.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TOKEN_BYTES_MAX = 4096 };
 
@@ -91,14 +89,9 @@ static int bytes_of_token(void *user, int32_t token, char *buffer, size_t capaci
     return wane_token_bytes(user, token, false, buffer, capacity);
 }
 
-/* A set that ships, by its name; first where the environment says. */
+/* A set that ships, by its name. */
 static bool find_set(const char *name, char *out, size_t room) {
     char file[300];
-    const char *folder = getenv("WANE_RULES");
-    if (folder != NULL && folder[0] != '\0') {
-        int size = snprintf(out, room, "%s/%s.json", folder, name);
-        if (size > 0 && (size_t)size < room && access(out, R_OK) == 0) return true;
-    }
     int size = snprintf(file, sizeof file, "rules/%s.json", name);
     return size > 0 && (size_t)size < sizeof file && wane__shipped(file, out, room);
 }

@@ -15,7 +15,7 @@ extern "C" {
 
 /*
  * Give the model a file of rules, compiled for its tokenizer; NULL: none. `path` without a slash or a dot is the name of a set that
- * ships, such as "prohibitions": looked for in WANE_RULES (an environment variable), beside the installed library, in the
+ * ships, such as "prohibitions": looked for beside the installed library, then in the
  * source tree. WANE_ENOENT: there is no such file; WANE_EFORMAT names file, rule and place, and leaves the rules as they were;
  * WANE_EBUSY while a session or a scheduler stands on the model. Words that can hold nothing with this tokenizer are logged.
  */

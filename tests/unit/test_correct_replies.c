@@ -480,18 +480,6 @@ static void test_shipped_by_name(void **unused) {
     assert_true(state_of(model).rules_loaded >= 8);
     assert_non_null(strstr(warning, "words hold nothing with this tokenizer"));
     assert_non_null(strstr(warning, "en-legal-permitted"));
-    /* A folder of one's own comes first. */
-    setenv("WANE_RULES", folder, 1);
-    char own[80];
-    snprintf(own, sizeof own, "%s/prohibitions.json", folder);
-    FILE *file = fopen(own, "w");
-    assert_non_null(file);
-    fputs("[]", file);
-    fclose(file);
-    assert_int_equal(wane_model_set_rules(model, "prohibitions", &error), WANE_OK);
-    assert_int_equal(state_of(model).rules_loaded, 0);
-    unsetenv("WANE_RULES");
-    unlink(own);
     wane_model_free(model);
 }
 

@@ -317,6 +317,50 @@ static void test_nothing_to_draft(void **unused) {
     wane__drafter_free(&d);
 }
 
+/* Time of `tokens` tokens where the proposal always looks sure and every `right`th block is drawn whole, others not at all. */
+static double deceived(struct wane__draft_pace *pace, int tokens, int right, int *blocks) {
+    float sure[WANE__DRAFT_MOST];
+    for (int i = 0; i < WANE__DRAFT_MOST; i++) sure[i] = 0.95f;
+    double time = 0;
+    *blocks = 0;
+    for (int done = 0; done < tokens;) {
+        int drafted = wane__draft_pace_choose(pace, 0, WANE__DRAFT_MOST, sure);
+        time += machine(drafted + 1);
+        wane__draft_pace_note(pace, drafted + 1, machine(drafted + 1));
+        *blocks += drafted > 0;
+        int drawn = drafted > 0 && right > 0 && *blocks % right == 0 ? drafted : 0;
+        if (drafted > 0) wane__draft_pace_settle(pace, 0, drafted, drawn);
+        if (drafted == 0) wane__draft_pace_single(pace);
+        done += drawn + 1;
+    }
+    return time;
+}
+
+/* Whatever estimates say, the account bounds what drafts may lose, and stands in the way of none that pay. */
+static void test_account(void **unused) {
+    (void)unused;
+    enum { TOKENS = 4000 };
+    int blocks;
+    for (int credit = 0; credit < 2; credit++) {
+        struct wane__draft_pace pace = {0};
+        if (credit > 0) assert_true(deceived(&pace, TOKENS, 1, &blocks) < 0.6 * TOKENS * machine(1));
+        /* Debt and credit at the start, one block, and one token in a hundred. */
+        double most = machine(1) * (TOKENS * 1.01 + 8 + 32 * credit) + machine(WANE__BLOCK_MOST);
+        assert_true(deceived(&pace, TOKENS, 0, &blocks) <= most);
+        assert_true(blocks >= 1); /* and still it tries */
+    }
+    struct wane__draft_pace pace = {0};
+    assert_true(deceived(&pace, TOKENS, 2, &blocks) <
+                0.8 * TOKENS * machine(1)); /* every other one pays for both */
+    /* Neighbours' tokens would have come anyway: they are nobody's credit. */
+    double before = pace.debt;
+    wane__draft_pace_settle(&pace, 3, 4, 0);
+    assert_true(pace.debt > before);
+    struct wane__draft_pace unknown = {0};
+    wane__draft_pace_settle(&unknown, 0, 4, 4);
+    assert_true(unknown.debt == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_finds_the_longest),
@@ -328,6 +372,7 @@ int main(void) {
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_length),
         cmocka_unit_test(test_nothing_to_draft),
+        cmocka_unit_test(test_account),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
