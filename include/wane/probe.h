@@ -65,7 +65,7 @@ typedef struct wane_probe_state {
     double seconds;   /* of work on keys and signals; the engine's stops are not in it   */
 } wane_probe_state;
 /* Thread-safe. */
-WANE_API void wane_model_get_probe_state(const wane_model *model, wane_probe_state *state);
+WANE_API void wane_model_get_probe_state(wane_model *model, wane_probe_state *state);
 
 #ifdef __cplusplus
 }
