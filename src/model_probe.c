@@ -99,9 +99,8 @@ static void take_attention(struct wane__model_probe *probe, const struct wane__p
         if (item->seq < probe->sequences)
             wane__keys_put(&p->keys[item->seq], item->pos, rows->k + (size_t)i * rows->k_stride);
         if (row >= 0)
-            p->has_query[row] =
-                wane__keys_units(rows->q + (size_t)i * rows->q_stride, p->facts.heads, p->facts.size,
-                                 p->queries + (size_t)row * query_numbers(p));
+            p->has_query[row] = wane__keys_units(rows->q + (size_t)i * rows->q_stride, p->facts.heads,
+                                                 p->facts.size, p->queries + (size_t)row * query_numbers(p));
     }
     if (p == probe->layer) count(&probe->key_count, (unsigned long long)rows->count);
 }

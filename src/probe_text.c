@@ -93,7 +93,8 @@ static int give_row(struct run *r, int at, int row, wane_error *error) {
                           .layers = r->layers,
                           .signals = r->signals};
     const float *logits = engine->ops->logits(engine, row);
-    if (logits == NULL) return wane__fail(error, WANE_EINTERNAL, "The engine has no logits for token %d.", at);
+    if (logits == NULL)
+        return wane__fail(error, WANE_EINTERNAL, "The engine has no logits for token %d.", at);
     if (!read_logits(logits, engine->facts.vocab_size, &t))
         return wane__fail(error, WANE_EENGINE, "The logits behind token %d of the text are not numbers.", at);
     for (int l = 0; l < r->layer_count; l++) {
@@ -165,10 +166,11 @@ int wane_probe_text(wane_model *model, const int32_t *tokens, size_t count, cons
     if (result != WANE_OK) return result;
     if (count == 0) return wane__fail(error, WANE_EINVAL, "The text is empty: give at least one token.");
     if (count > (size_t)facts->context)
-        return wane__fail(error, WANE_ECONTEXT,
-                          "The text has %zu tokens; the context holds %d. Cut it up, or load the model with a "
-                          "larger context.",
-                          count, facts->context);
+        return wane__fail(
+            error, WANE_ECONTEXT,
+            "The text has %zu tokens; the context holds %d. Cut it up, or load the model with a "
+            "larger context.",
+            count, facts->context);
     r.count = (int)count;
     result = choose_layers(&r, layers, layer_count, error);
     if (result == WANE_OK) result = wane__model_take(model, error);

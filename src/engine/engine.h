@@ -236,6 +236,21 @@ struct wane__script_reply {
     const float *logits; /* NULL, or V logits used at every step instead of the peak */
 };
 
+/*
+ * What a scripted engine shows of attention: rows of Q and K, and block outputs, are numbers made from the layer, the token and its
+ * position (wane__script_query …), so that a test can work everything out again.
+ */
+struct wane__script_attention {
+    int layers;                 /* 0: one, and nothing to see of it */
+    int heads, key_heads, size; /* 0: 4, 2, 8 */
+    int window;                 /* of the layers whose bit is in `windowed` */
+    unsigned windowed;
+    int part;          /* items shown in one call; 0: the whole batch */
+    int strides;       /* floats between one item's row and the next, beyond the row; not 0: a garbled rest */
+    int32_t nan_token; /* whose key is not a number; 0: none */
+    unsigned hidden;   /* layers, by bit, that cannot be probed */
+};
+
 struct wane__script {
     const struct wane__script_reply *replies;
     size_t reply_count;
@@ -252,11 +267,18 @@ struct wane__script {
     bool blurred;      /* several rows of one sequence in a batch have other hidden floats than one */
     bool recurrent;    /* truncate can only clear, copy only takes whole sequences */
     int load_fail;     /* a WANE_E code to fail with at load */
+    struct wane__script_attention attention;
 };
 
 /* The struct is copied; what it points to must live until the engine is freed. */
 int wane__script_load(const struct wane__script *script, struct wane__log *log, struct wane__engine **engine,
                       wane_error *error);
+
+/* heads × size, key_heads × size floats; the output of block `layer`, `d` of them. */
+void wane__script_query(const struct wane__script_attention *a, int layer, int32_t token, int pos,
+                        float *out);
+void wane__script_key(const struct wane__script_attention *a, int layer, int32_t token, int pos, float *out);
+void wane__script_output(int layer, int32_t token, int pos, int d, float *out);
 
 /* Tests read these, from any thread, also while a decode runs. */
 struct wane__script_counts {

@@ -111,8 +111,7 @@ static const char *reason_of(const struct wane__llama *e, int layer) {
     if (strcmp(e->base.facts.architecture, "llama4") == 0 || l->odd)
         return "its attention sees neither all tokens nor a sliding window of them";
     if (l->q_nodes == 0) return "the engine's graph shows no queries (Qcur) for it";
-    if (l->k_nodes == 0)
-        return "the engine's graph shows no keys (Kcur) for it: it may use another layer's";
+    if (l->k_nodes == 0) return "the engine's graph shows no keys (Kcur) for it: it may use another layer's";
     /* A row that is not cut into heads would pass for one head. */
     bool cut = l->heads > 1 || llama_model_n_head(e->model) == 1;
     if (!l->q_fine || !l->k_fine || !cut || l->size != l->key_size || l->size < 1 || l->key_heads < 1 ||

@@ -43,8 +43,7 @@ void wane__powers_add(struct wane__powers *to, const struct wane__powers *more) 
     double a = to->count, b = more->count, n = a + b, d = more->mean - to->mean, r = d / n;
     double m4 = to->m4 + more->m4 + d * r * r * r * a * b * (a * a - a * b + b * b) +
                 6 * r * r * (a * a * more->m2 + b * b * to->m2) + 4 * r * (a * more->m3 - b * to->m3);
-    double m3 =
-        to->m3 + more->m3 + d * r * r * a * b * (a - b) + 3 * r * (a * more->m2 - b * to->m2);
+    double m3 = to->m3 + more->m3 + d * r * r * a * b * (a - b) + 3 * r * (a * more->m2 - b * to->m2);
     *to = (struct wane__powers){n, to->mean + r * b, to->m2 + more->m2 + d * r * a * b, m3, m4};
 }
 

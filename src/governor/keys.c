@@ -49,7 +49,8 @@ bool wane__keys_units(const float *rows, int heads, int size, int16_t *units) {
     int pairs = (size + 1) / 2;
     bool fine = true;
     for (int h = 0; h < heads; h++)
-        fine = unit(rows + (size_t)h * (size_t)size, size, pairs, units + (size_t)h * 2 * (size_t)pairs) && fine;
+        fine =
+            unit(rows + (size_t)h * (size_t)size, size, pairs, units + (size_t)h * 2 * (size_t)pairs) && fine;
     if (!fine) memset(units, 0, (size_t)heads * 2 * (size_t)pairs * sizeof *units);
     return fine;
 }

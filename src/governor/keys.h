@@ -23,11 +23,11 @@ enum { WANE__KEYS_LEAST = 16 };
 enum { WANE__KEYS_SIZE_MOST = 2048 };
 
 struct wane__keys {
-    int16_t *block;          /* [head][capacity / 8][pairs][8][2] */
-    int heads, size, pairs;  /* of keys; floats; half of them, rounded up */
-    int capacity;            /* positions, a multiple of WANE__KEYS_CHUNK */
-    int from, to;            /* known positions                           */
-    uint32_t made;           /* how often it was made from something else: rows decoded before are not of it any more */
+    int16_t *block;         /* [head][capacity / 8][pairs][8][2] */
+    int heads, size, pairs; /* of keys; floats; half of them, rounded up */
+    int capacity;           /* positions, a multiple of WANE__KEYS_CHUNK */
+    int from, to;           /* known positions                           */
+    uint32_t made; /* how often it was made from something else: rows decoded before are not of it any more */
 };
 
 /* Bytes for a ring of so many positions at least, and the capacity that it then has. */
