@@ -237,7 +237,7 @@ static void test_replies(wane_model *model) {
     wane_signals s;
     wane_generation_init(&g);
     g.max_tokens = COUNT;
-    g.ignore_end = true;
+    g.ignore_end = g.sampling.seeded = true;
     chat_tokens(model, "Write this list again, twice:\n- apples, 3\n- pears, 4\n- plums, 5\n- figs, 6\n",
                 &prompt);
     reply_alone(model, &prompt, &g, plain, COUNT);
