@@ -471,6 +471,8 @@ typedef struct wane_server_options {
     const wane_domain *domains;  /* the same, by name; copied                                   */
     size_t domain_count;         /* at most 64                                                  */
     unsigned request_modes;      /* 1 << WANE_MODE_… for each that requests may ask for; default 0 */
+    unsigned prepare;            /* 1 << WANE_PREPARE_… for each that users' texts get; default 0  */
+    unsigned request_prepare;    /* the same, for each that requests may switch on or off; default 0 */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
@@ -600,8 +602,10 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/gate.h"
 #include "wane/governor.h"
 #include "wane/memo.h"
+#include "wane/prepare.h"
 #include "wane/quality.h"
 #include "wane/session_file.h"
+#include "wane/ssp.h"
 #include "wane/table.h"
 #include "wane/trace.h"
 

@@ -204,6 +204,9 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     struct domains domains;
     server_options(settings, logging, &options);
     options.request_modes = request_modes;
+    int wrong = prepare_from(settings, SET_PREPARE, &options.prepare);
+    if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
+    if (wrong != EXIT_FINE) return wrong;
     quality_from(settings, &quality);
     domains_from(settings, &domains);
     options.quality = &quality;

@@ -164,6 +164,11 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_READY_FILE] = WORDS("Server", "ready-file", 0, "WANE_READY_FILE", "serve.ready_file", TYPE_FILE, 1, 4096, NULL,
         SERVES, "FILE", "write the port here once requests are answered; removed at the end"),
 
+    [SET_PREPARE] = WORDS("Text", "prepare", 0, "WANE_PREPARE", "text.prepare", TYPE_WORD, 0, 60, "none",
+        SERVES | FOR_PREPARE, "LIST", "steps that users' texts go through, with commas between: invisible, nfc, tables, nouns, segments; none, or all"),
+    [SET_REQUEST_PREPARE] = WORDS("Text", "request-prepare", 0, "WANE_REQUEST_PREPARE", "serve.request_prepare", TYPE_WORD, 0, 60, "none",
+        SERVES, "LIST", "steps that a request may switch on or off; none, or all"),
+
     [SET_MODE] = CHOICE("Quality", "mode", "WANE_MODE", "quality.mode", "off legacy wane", "off",
         JUDGES, "what may change an answer; off: nothing; legacy: three draws and three answers, always; wane: the same, only where it is needed"),
     [SET_REQUEST_MODES] = WORDS("Quality", "request-modes", 0, "WANE_REQUEST_MODES", "serve.request_modes", TYPE_WORD, 0, 60, "none",

@@ -78,6 +78,9 @@ enum setting_id {
     SET_DEFAULT_MAX_TOKENS,
     SET_LOG_LEVEL,
     SET_READY_FILE,
+    /* text */
+    SET_PREPARE,
+    SET_REQUEST_PREPARE,
     /* quality */
     SET_MODE,
     SET_REQUEST_MODES,
@@ -196,7 +199,8 @@ enum {
     FOR_GATE = 16384,
     FOR_TRAIN = 32768,
     FOR_SESSION = 65536,
-    FOR_ALL = 131071
+    FOR_PREPARE = 1 << 20,
+    FOR_ALL = (1 << 21) - 1
 };
 
 enum setting_type {

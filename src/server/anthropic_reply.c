@@ -74,7 +74,7 @@ static void close_stream(struct wane__exchange *x, const wane_event *end) {
     put_stop(end, &x->out);
     wane__buf_text(&x->out, "},");
     put_usage(x, end->reply_tokens, &x->out);
-    wane__http_put_vote(end, &x->out);
+    wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 
@@ -101,7 +101,7 @@ static void put_whole(struct wane__exchange *x, const wane_event *end) {
     put_stop(end, &x->out);
     wane__buf_text(&x->out, ",");
     put_usage(x, end->reply_tokens, &x->out);
-    wane__http_put_vote(end, &x->out);
+    wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}");
 }
 

@@ -1,5 +1,6 @@
 /*
- * metrics_quality.c - what /metrics says of what may change answers: the gate and its wakes, the breaker, corrections of tokens.
+ * metrics_quality.c - what /metrics says of what may change answers: the gate and its wakes, the breaker, corrections of tokens,
+ * SSPs, text preparation.
  *
  * `sfcl_fallback_total` is the name that dashboards know for wakes, by reason.
  */
@@ -59,4 +60,33 @@ void wane__metrics_write_corrections(const wane_correction_state *c, struct wane
                        (uint64_t)c->rules_loaded);
     wane__metric_whole(out, "wane_rules_failures_total", counter, "Patterns that ran out of their time.",
                        c->failures);
+}
+
+void wane__metrics_policy(struct wane__metrics *metrics, const wane_ssp *ssp, unsigned steps,
+                          const wane_prepared *prepared) {
+    if (!ssp->given && steps == 0) return;
+    pthread_mutex_lock(&metrics->lock);
+    metrics->ssp_requests += ssp->given;
+    for (int key = 0; key < WANE_SSP_KEYS && ssp->given; key++) metrics->ssp[key][ssp->value[key]]++;
+    metrics->prepared_requests += steps != 0;
+    for (int i = 0; i < WANE_PREPARE_STEPS; i++) metrics->prepared[i] += prepared->changes[i];
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void wane__metrics_write_policy(struct wane__metrics *metrics, struct wane__buf *out) {
+    static const char counter[] = "counter";
+    pthread_mutex_lock(&metrics->lock);
+    wane__metric_whole(out, "wane_ssp_requests_total", counter, "Requests with an SSP.", metrics->ssp_requests);
+    wane__metric_head(out, "wane_ssp_values_total", counter, "Requests by what their SSP says.");
+    for (int key = 0; key < WANE_SSP_KEYS; key++)
+        for (int value = 1; wane_ssp_value_name(key, value) != NULL; value++)
+            wane__buf_format(out, "wane_ssp_values_total{%s=\"%s\"} %llu\n", wane_ssp_key_name(key),
+                             wane_ssp_value_name(key, value), (unsigned long long)metrics->ssp[key][value]);
+    wane__metric_whole(out, "wane_prepared_requests_total", counter, "Requests whose texts were prepared.",
+                       metrics->prepared_requests);
+    wane__metric_head(out, "wane_prepare_changes_total", counter, "What was changed in them, by step.");
+    for (int i = 0; i < WANE_PREPARE_STEPS; i++)
+        wane__buf_format(out, "wane_prepare_changes_total{step=\"%s\"} %llu\n", wane_prepare_name(i),
+                         (unsigned long long)metrics->prepared[i]);
+    pthread_mutex_unlock(&metrics->lock);
 }

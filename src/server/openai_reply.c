@@ -182,7 +182,7 @@ static void put_logprobs(struct wane__exchange *x, bool streamed) {
 /* The end of each chunk's object; OpenAI sends a null usage on all but the last when usage was asked for. */
 static void end_chunk(struct wane__exchange *x, const wane_event *end) {
     wane__buf_text(&x->out, x->call.include_usage ? "],\"usage\":null" : "]");
-    if (end != NULL) wane__http_put_vote(end, &x->out);
+    if (end != NULL) wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}\n\n");
 }
 
@@ -259,7 +259,7 @@ static void put_whole(struct wane__exchange *x, const wane_event *end) {
     put_logprobs(x, false);
     wane__buf_format(&x->out, ",\"finish_reason\":\"%s\"}],", finish_reason(end->finish));
     put_usage(x);
-    wane__http_put_vote(end, &x->out);
+    wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}");
 }
 
