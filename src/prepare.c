@@ -46,10 +46,11 @@ int wane_prepare_from(const char *list, unsigned *steps, wane_error *error) {
         int step = find(at, length);
         if (step < 0) {
             *steps = 0;
-            return wane__fail(error, WANE_EINVAL,
-                              "\"%.*s\" is not a step of text preparation; it must be none, all, or some of invisible, "
-                              "nfc, tables, nouns and segments with commas between",
-                              length > 40 ? 40 : (int)length, at);
+            return wane__fail(
+                error, WANE_EINVAL,
+                "\"%.*s\" is not a step of text preparation; it must be none, all, or some of invisible, "
+                "nfc, tables, nouns and segments with commas between",
+                length > 40 ? 40 : (int)length, at);
         }
         *steps |= 1u << step;
         if (at[size] == '\0') return WANE_OK;
@@ -146,8 +147,9 @@ static int run_segments(struct texts *texts, int *marked, wane_error *error) {
 }
 
 static int run_pass(unsigned steps, struct texts *texts, wane_prepared *did, int *marked, wane_error *error) {
-    static wane__prepare_step *const plain[WANE_PREPARE_SEGMENTS] = {
-        wane__prepare_invisible, wane__prepare_nfc, wane__prepare_tables, wane__prepare_nouns};
+    static wane__prepare_step *const plain[WANE_PREPARE_SEGMENTS] = {wane__prepare_invisible,
+                                                                     wane__prepare_nfc, wane__prepare_tables,
+                                                                     wane__prepare_nouns};
     int code = WANE_OK;
     for (int i = 0; i < WANE_PREPARE_SEGMENTS && code == WANE_OK; i++) {
         struct wane__prepare prepare = {0};

@@ -171,8 +171,8 @@ static void put_rule(struct piece line, int cells, struct wane__buf *out) {
 }
 
 /* One line of a table. `rows` counts those before it, `cells` are the heading's. */
-static void put_line(struct wane__prepare *prepare, struct piece line, bool more_follow, int *rows, int *cells,
-                     struct wane__buf *out, const char *end) {
+static void put_line(struct wane__prepare *prepare, struct piece line, bool more_follow, int *rows,
+                     int *cells, struct wane__buf *out, const char *end) {
     size_t before = out->size;
     bool is_rule = kind_of(line) == RULE, behind_heading = *rows == 1;
     bool keeps = is_rule && behind_heading && (more_follow || is_markdown_rule(line));

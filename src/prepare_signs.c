@@ -38,8 +38,9 @@ static bool between(UChar32 c, UChar32 first, UChar32 last) {
 /* Those that never stay: controls but for white space, soft hyphen, word joiner, invisible operators, byte order mark, fillers. */
 static bool is_idle(UChar32 c) {
     if (c < 0x20) return !between(c, '\t', '\r');
-    return between(c, 0x7f, 0x84) || between(c, 0x86, 0x9f) || c == SOFT_HYPHEN || between(c, 0x2060, 0x2064) ||
-           between(c, 0x206a, 0x206f) || c == 0xfeff || between(c, 0xfff9, 0xfffb) || c == 0x3164 || c == 0xffa0;
+    return between(c, 0x7f, 0x84) || between(c, 0x86, 0x9f) || c == SOFT_HYPHEN ||
+           between(c, 0x2060, 0x2064) || between(c, 0x206a, 0x206f) || c == 0xfeff ||
+           between(c, 0xfff9, 0xfffb) || c == 0x3164 || c == 0xffa0;
 }
 
 static bool is_direction(UChar32 c) {
@@ -100,7 +101,8 @@ static bool joins(UChar32 c) {
 /* Scripts that write no spaces between words, so that a zero-width one says where a word ends. */
 static bool is_spaceless(UChar32 c) {
     UScriptCode script = script_of(c);
-    return script == USCRIPT_THAI || script == USCRIPT_LAO || script == USCRIPT_KHMER || script == USCRIPT_MYANMAR;
+    return script == USCRIPT_THAI || script == USCRIPT_LAO || script == USCRIPT_KHMER ||
+           script == USCRIPT_MYANMAR;
 }
 
 static bool is_picture(UChar32 c) {
@@ -186,8 +188,8 @@ static int32_t flag_tags(const struct walk *walk) {
     return 0;
 }
 
-int wane__prepare_invisible(struct wane__prepare *prepare, const char *text, size_t size, struct wane__buf *out,
-                            wane_error *error) {
+int wane__prepare_invisible(struct wane__prepare *prepare, const char *text, size_t size,
+                            struct wane__buf *out, wane_error *error) {
     (void)error;
     struct walk walk = {.text = text, .size = (int32_t)size, .last = -1, .visible_at = -1};
     int32_t from = 0;

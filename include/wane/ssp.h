@@ -14,13 +14,7 @@
 extern "C" {
 #endif
 
-enum {
-    WANE_SSP_DOMAIN = 0,
-    WANE_SSP_CONFIDENCE,
-    WANE_SSP_TOLERANCE,
-    WANE_SSP_FALLBACK,
-    WANE_SSP_KEYS
-};
+enum { WANE_SSP_DOMAIN = 0, WANE_SSP_CONFIDENCE, WANE_SSP_TOLERANCE, WANE_SSP_FALLBACK, WANE_SSP_KEYS };
 
 /* Of each key 0 is: not given. */
 enum {

@@ -39,7 +39,8 @@ const struct command cli_commands[] = {
      command_tokenize},
     {"prepare", FOR_PREPARE, "wane prepare [--prepare LIST] [--json] [TEXT...]",
      "make a text ready for a prompt, and say what was changed",
-     "Prints TEXT, or standard input, as --prepare makes it (all steps where it is not given), and what each\n"
+     "Prints TEXT, or standard input, as --prepare makes it (all steps where it is not given), and what "
+     "each\n"
      "step changed on standard error; with --json one object with text and changes. Code fences stay as\n"
      "they are. No model is loaded. docs/prepare.md describes the steps.",
      NULL, command_prepare},
@@ -131,7 +132,8 @@ const struct command cli_commands[] = {
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
-     "run session serve model tokenize prepare head table key record trace gate train bench config version help",
+     "run session serve model tokenize prepare head table key record trace gate train bench config version "
+     "help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

@@ -176,9 +176,8 @@ static int bad_key(struct part key, struct part value, wane_error *error) {
                           "SSP: there is no key before \"=%s\"; it must be %s, with its value behind =",
                           show(value, shown_value), list(key_names, allowed));
     wane__ssp_suggest(key.at, (size_t)(key.end - key.at), key_names, hint, sizeof hint);
-    return wane__fail(error, WANE_EINVAL,
-                      "SSP: \"%s\" (with the value \"%s\") is not a key; it must be %s%s", show(key, shown),
-                      show(value, shown_value), list(key_names, allowed), hint);
+    return wane__fail(error, WANE_EINVAL, "SSP: \"%s\" (with the value \"%s\") is not a key; it must be %s%s",
+                      show(key, shown), show(value, shown_value), list(key_names, allowed), hint);
 }
 
 /* What was probably meant by a value that is none. */
@@ -221,9 +220,8 @@ static int bad_pair(struct part pair, wane_error *error) {
         if (find(pair, value_names[key]) >= 0)
             return wane__fail(error, WANE_EINVAL, "SSP: \"%s\" has no key; write %s=%s", show(pair, shown),
                               key_names[key], value_names[key][find(pair, value_names[key])]);
-    return wane__fail(error, WANE_EINVAL,
-                      "SSP: \"%s\" is not a pair; it must be key=value, with the key %s", show(pair, shown),
-                      list(key_names, allowed));
+    return wane__fail(error, WANE_EINVAL, "SSP: \"%s\" is not a pair; it must be key=value, with the key %s",
+                      show(pair, shown), list(key_names, allowed));
 }
 
 static int read_pair(struct part pair, wane_ssp *ssp, wane_error *error) {
@@ -316,7 +314,8 @@ static int misplaced(const char *text, const char *at, const char *end) {
     int line = 1;
     for (const char *c = text; c < at; c++) line += *c == '\n';
     while (at < end) {
-        const char *stop = line_end(at, end), *ink = skip_blanks(at, stop), *behind = behind_marker(ink, stop);
+        const char *stop = line_end(at, end), *ink = skip_blanks(at, stop),
+                   *behind = behind_marker(ink, stop);
         if (behind != NULL && is_key_ahead(skip_blanks(behind, stop), stop)) return line;
         at = stop + (stop < end);
         line++;
@@ -334,9 +333,10 @@ int wane_ssp_read(const char *text, size_t size, wane_ssp *ssp, size_t *rest, wa
     ink = first_ink(text, end);
     const char *stop = line_end(ink, end), *pairs = behind_marker(ink, stop);
     if (pairs == NULL && is_misspelt(ink, stop))
-        return wane__fail(error, WANE_EINVAL,
-                          "SSP: \"%s\" is not its form; it must be SSP:key=value;key=value on a line of its own",
-                          show(trim((struct part){ink, stop}), shown));
+        return wane__fail(
+            error, WANE_EINVAL,
+            "SSP: \"%s\" is not its form; it must be SSP:key=value;key=value on a line of its own",
+            show(trim((struct part){ink, stop}), shown));
     if (pairs != NULL) {
         int code = read_pairs((struct part){pairs, stop}, ssp, error);
         if (code != WANE_OK) {
@@ -349,9 +349,10 @@ int wane_ssp_read(const char *text, size_t size, wane_ssp *ssp, size_t *rest, wa
     if (line > 0) {
         *ssp = (wane_ssp){0};
         return wane__fail(error, WANE_EINVAL,
-                          pairs != NULL ? "SSP: line %d has another one; a request has one"
-                                        : "SSP: it stands on line %d; it must be the first line of the system "
-                                          "text, or of a block or message of its own",
+                          pairs != NULL
+                              ? "SSP: line %d has another one; a request has one"
+                              : "SSP: it stands on line %d; it must be the first line of the system "
+                                "text, or of a block or message of its own",
                           line);
     }
     if (pairs == NULL) return WANE_OK;
@@ -372,9 +373,11 @@ int wane_ssp_read(const char *text, size_t size, wane_ssp *ssp, size_t *rest, wa
  */
 struct domain_row {
     float sst, hold;
-    float documents; /* scale of odds_documents: several documents contradict each other                       */
-    int clamp;       /* at most; 0: as it is; -1: none                                                        */
-    float dialogue;  /* scale of dialogue_slope                                                               */
+    float
+        documents; /* scale of odds_documents: several documents contradict each other                       */
+    int clamp;     /* at most; 0: as it is; -1: none                                                        */
+    float
+        dialogue; /* scale of dialogue_slope                                                               */
 };
 static const struct domain_row domain_rows[WANE_SSP_DOMAINS] = {
     [0] = {1, 1, 1, 0, 1},

@@ -128,8 +128,8 @@ static const char *read_role(const json_t *message, size_t index, struct wane__p
 }
 
 /* One message's text into `piece`. `skip`: it was an instruction and nothing else, and so is no message. */
-static bool read_piece(struct wane__call *call, const char *role, const json_t *message, size_t index, bool last,
-                       struct wane__buf *piece, bool *skip, struct wane__problem *problem) {
+static bool read_piece(struct wane__call *call, const char *role, const json_t *message, size_t index,
+                       bool last, struct wane__buf *piece, bool *skip, struct wane__problem *problem) {
     char where[48];
     bool is_system = strcmp(role, "system") == 0, had = call->ssp.given;
     snprintf(where, sizeof where, "messages.%zu.content", index);

@@ -32,7 +32,7 @@ struct wane__exchange {
 
     /* A request to generate. */
     struct wane__call call;
-    wane_quality quality; /* what call.generation.quality points to */
+    wane_quality quality;   /* what call.generation.quality points to */
     unsigned prepare;       /* steps that its texts went through */
     wane_prepared prepared; /* what they changed                 */
     bool has_call;

@@ -49,10 +49,10 @@ struct wane__call {
     const char *mode, *domain, *hold; /* as the request says; NULL: it does not */
     wane_ssp ssp;                     /* taken from the system text             */
     bool says_prepare;
-    unsigned prepare;                 /* 1 << WANE_PREPARE_…, where `says_prepare` */
-    int kind;                         /* WANE_KIND_…; -1: not given                     */
-    int dropped_blocks;               /* client metadata that was not a prompt          */
-    wane_generation generation;       /* ready for the scheduler, but for tenant and deadline */
+    unsigned prepare;           /* 1 << WANE_PREPARE_…, where `says_prepare` */
+    int kind;                   /* WANE_KIND_…; -1: not given                     */
+    int dropped_blocks;         /* client metadata that was not a prompt          */
+    wane_generation generation; /* ready for the scheduler, but for tenant and deadline */
 };
 
 /*

@@ -26,8 +26,8 @@ static const char *list_steps(unsigned steps, char *out, size_t room) {
     out[0] = '\0';
     for (int i = 0; i < WANE_PREPARE_STEPS && used < room; i++)
         if ((steps & 1u << i) != 0)
-            used += (size_t)snprintf(out + used, room - used, "%s%s", used > 0 ? ", " : "",
-                                     wane_prepare_name(i));
+            used +=
+                (size_t)snprintf(out + used, room - used, "%s%s", used > 0 ? ", " : "", wane_prepare_name(i));
     return out;
 }
 
@@ -50,10 +50,11 @@ static bool read_wish(struct wane__exchange *exchange, unsigned *steps) {
     if (wrong == 0) return true;
     int step = 0;
     while ((wrong & 1u << step) == 0) step++;
-    return wane__problem(&exchange->problem, WANE__PROBLEM_INVALID, "wane_prepare",
-                         "wane_prepare: %s cannot be switched %s by a request; this server lets requests switch %s",
-                         wane_prepare_name(step), (*steps & 1u << step) != 0 ? "on" : "off",
-                         free_steps != 0 ? list_steps(free_steps, allowed, sizeof allowed) : "none");
+    return wane__problem(
+        &exchange->problem, WANE__PROBLEM_INVALID, "wane_prepare",
+        "wane_prepare: %s cannot be switched %s by a request; this server lets requests switch %s",
+        wane_prepare_name(step), (*steps & 1u << step) != 0 ? "on" : "off",
+        free_steps != 0 ? list_steps(free_steps, allowed, sizeof allowed) : "none");
 }
 
 static bool prepare_message(struct wane__exchange *exchange, size_t i) {

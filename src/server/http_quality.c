@@ -158,14 +158,16 @@ static bool read_domain(struct wane__exchange *exchange, const wane_quality **ch
 /* An SSP is carried out by mode WANE and by no other: where that is not to be had, it must not seem to be in force. */
 static bool read_mode_of_ssp(struct wane__exchange *exchange, const char *name, int *mode) {
     if (name != NULL && wane_mode_from(name) != WANE_MODE_WANE)
-        return wane__problem(&exchange->problem, WANE__PROBLEM_INVALID, "sfcl_mode",
-                             "sfcl_mode: \"%.60s\" contradicts the SSP, which is carried out in mode wane; leave "
-                             "one of them out",
-                             name);
+        return wane__problem(
+            &exchange->problem, WANE__PROBLEM_INVALID, "sfcl_mode",
+            "sfcl_mode: \"%.60s\" contradicts the SSP, which is carried out in mode wane; leave "
+            "one of them out",
+            name);
     if (*mode != WANE_MODE_WANE && (exchange->server->request_modes & 1u << WANE_MODE_WANE) == 0)
-        return wane__problem(&exchange->problem, WANE__PROBLEM_INVALID, "system",
-                             "system: SSP: it is carried out in mode wane, which this server lets no request "
-                             "choose; leave it out, or start the server with --request-modes wane or --mode wane");
+        return wane__problem(
+            &exchange->problem, WANE__PROBLEM_INVALID, "system",
+            "system: SSP: it is carried out in mode wane, which this server lets no request "
+            "choose; leave it out, or start the server with --request-modes wane or --mode wane");
     *mode = WANE_MODE_WANE;
     return true;
 }
@@ -231,8 +233,7 @@ static void begin_member(struct wane__buf *out, int *count, const char *name) {
 static void put_vote(const wane_event *end, struct wane__buf *out, int *count) {
     if (end->answers == 0) return;
     begin_member(out, count, "vote");
-    wane__buf_format(out,
-                     "\"answers\":%d,\"chosen\":%d,\"forked_at\":%d,\"by_value\":%s,\"spare_tokens\":%d",
+    wane__buf_format(out, "\"answers\":%d,\"chosen\":%d,\"forked_at\":%d,\"by_value\":%s,\"spare_tokens\":%d",
                      end->answers, end->chosen, end->forked_at, end->by_value ? "true" : "false",
                      end->spare_tokens);
     if (end->chosen_text != NULL) {
@@ -268,7 +269,8 @@ static void put_prepared(const struct wane__exchange *exchange, struct wane__buf
     wane__buf_text(out, "}");
 }
 
-void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end, struct wane__buf *out) {
+void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end,
+                         struct wane__buf *out) {
     int count = 0;
     put_vote(end, out, &count);
     put_ssp(&exchange->call.ssp, out, &count);

@@ -68,10 +68,12 @@ static bool read_prepare(struct wane__call *call, const json_t *value, struct wa
     call->says_prepare = true;
     call->prepare = 0;
     if (!json_is_string(value) && !json_is_array(value))
-        return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_prepare",
-                             "wane_prepare: %s is not allowed; it must be a string or an array of names of steps",
-                             wane__json_show(value, shown, sizeof shown));
-    if (json_is_string(value) && wane_prepare_from(json_string_value(value), &call->prepare, &error) != WANE_OK)
+        return wane__problem(
+            problem, WANE__PROBLEM_INVALID, "wane_prepare",
+            "wane_prepare: %s is not allowed; it must be a string or an array of names of steps",
+            wane__json_show(value, shown, sizeof shown));
+    if (json_is_string(value) &&
+        wane_prepare_from(json_string_value(value), &call->prepare, &error) != WANE_OK)
         return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_prepare", "wane_prepare: %s", error.text);
     json_array_foreach(value, index, item) {
         unsigned steps = 0;
@@ -80,7 +82,8 @@ static bool read_prepare(struct wane__call *call, const json_t *value, struct wa
                                  "wane_prepare: %s is not allowed; it must be the name of a step",
                                  wane__json_show(item, shown, sizeof shown));
         if (wane_prepare_from(json_string_value(item), &steps, &error) != WANE_OK)
-            return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_prepare", "wane_prepare: %s", error.text);
+            return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_prepare", "wane_prepare: %s",
+                                 error.text);
         call->prepare |= steps;
     }
     return true;

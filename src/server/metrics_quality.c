@@ -76,7 +76,8 @@ void wane__metrics_policy(struct wane__metrics *metrics, const wane_ssp *ssp, un
 void wane__metrics_write_policy(struct wane__metrics *metrics, struct wane__buf *out) {
     static const char counter[] = "counter";
     pthread_mutex_lock(&metrics->lock);
-    wane__metric_whole(out, "wane_ssp_requests_total", counter, "Requests with an SSP.", metrics->ssp_requests);
+    wane__metric_whole(out, "wane_ssp_requests_total", counter, "Requests with an SSP.",
+                       metrics->ssp_requests);
     wane__metric_head(out, "wane_ssp_values_total", counter, "Requests by what their SSP says.");
     for (int key = 0; key < WANE_SSP_KEYS; key++)
         for (int value = 1; wane_ssp_value_name(key, value) != NULL; value++)

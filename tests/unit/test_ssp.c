@@ -44,14 +44,17 @@ static void test_forms(void **state) {
     (void)state;
     const char *all = "SSP:domain=legal;confidence=high;tolerance=strict;fallback=conservative";
     read_well(all, all, "");
-    read_well("SSP:domain=legal;confidence=high;tolerance=strict;fallback=conservative\nYou are a lawyer.", all,
-              "You are a lawyer.");
+    read_well("SSP:domain=legal;confidence=high;tolerance=strict;fallback=conservative\nYou are a lawyer.",
+              all, "You are a lawyer.");
     /* Order, case, blanks, a last ; and an end of line as Windows has it. */
     read_well("ssp: Fallback = NONE ; domain=Tech ;\r\nText", "SSP:domain=tech;fallback=none", "Text");
     read_well("\n \n\tSSP : confidence=low\n\n\n  Text\n", "SSP:confidence=low", "  Text\n");
     /* Full-width signs and blanks; what comes along unseen when text is pasted. */
-    read_well("SSP：domain＝medical；　tolerance＝lenient；\n你好", "SSP:domain=medical;tolerance=lenient", "你好");
-    read_well("\xef\xbb\xbfSSP:\xe2\x80\x8b" "domain=finance\nText", "SSP:domain=finance", "Text");
+    read_well("SSP：domain＝medical；　tolerance＝lenient；\n你好", "SSP:domain=medical;tolerance=lenient",
+              "你好");
+    read_well("\xef\xbb\xbfSSP:\xe2\x80\x8b"
+              "domain=finance\nText",
+              "SSP:domain=finance", "Text");
     /* Blank lines behind it go with it, the blanks of a line do not. */
     read_well("SSP:domain=creative\n   \n\t\n", "SSP:domain=creative", "");
     read_well("SSP:domain=creative\n\n    indented", "SSP:domain=creative", "    indented");
@@ -302,8 +305,8 @@ static void same_prompt(enum wane__api api, const char *with, const char *withou
     wane__call_free(&b);
 }
 
-#define HI     "{\"role\":\"user\",\"content\":\"hi\"}"
-#define CLAUDE "\"model\":\"m\",\"max_tokens\":5,"
+#define HI          "{\"role\":\"user\",\"content\":\"hi\"}"
+#define CLAUDE      "\"model\":\"m\",\"max_tokens\":5,"
 #define BLOCK(text) "{\"type\":\"text\",\"text\":\"" text "\"}"
 
 static void test_anthropic(void **state) {
@@ -312,23 +315,33 @@ static void test_anthropic(void **state) {
     static const char plain[] = "{" CLAUDE "\"system\":\"Be brief.\",\"messages\":[" HI "]}",
                       bare[] = "{" CLAUDE "\"messages\":[" HI "]}",
                       two[] = "{" CLAUDE "\"system\":\"A\\nB\",\"messages\":[" HI "]}";
-    same_prompt(api, "{" CLAUDE "\"system\":\"SSP:domain=legal\\n\\nBe brief.\",\"messages\":[" HI "]}", plain);
-    same_prompt(api, "{" CLAUDE "\"system\":\"SSP:domain=legal\",\"messages\":[" HI "]}", bare);
-    same_prompt(api, "{" CLAUDE "\"system\":[" BLOCK("SSP:domain=legal") "," BLOCK("Be brief.") "],\"messages\":[" HI "]}",
+    same_prompt(api, "{" CLAUDE "\"system\":\"SSP:domain=legal\\n\\nBe brief.\",\"messages\":[" HI "]}",
                 plain);
-    same_prompt(api, "{" CLAUDE "\"system\":[" BLOCK("A") "," BLOCK("SSP:domain=legal\\nB") "],\"messages\":[" HI "]}",
-                two);
-    same_prompt(api, "{" CLAUDE "\"system\":[" BLOCK("A") "," BLOCK("SSP:domain=legal") "," BLOCK("B") "],\"messages\":[" HI
-                     "]}",
+    same_prompt(api, "{" CLAUDE "\"system\":\"SSP:domain=legal\",\"messages\":[" HI "]}", bare);
+    same_prompt(api,
+                "{" CLAUDE
+                "\"system\":[" BLOCK("SSP:domain=legal") "," BLOCK("Be brief.") "],\"messages\":[" HI "]}",
+                plain);
+    same_prompt(api,
+                "{" CLAUDE "\"system\":[" BLOCK("A") "," BLOCK("SSP:domain=legal\\nB") "],\"messages\":[" HI
+                                                                                       "]}",
                 two);
     same_prompt(api,
-                "{" CLAUDE "\"system\":[" BLOCK("x-anthropic-billing-header: v") "," BLOCK("SSP:domain=legal")
-                "],\"messages\":[" HI "]}",
+                "{" CLAUDE
+                "\"system\":[" BLOCK("A") "," BLOCK("SSP:domain=legal") "," BLOCK("B") "],\"messages\":[" HI
+                                                                                       "]}",
+                two);
+    same_prompt(api,
+                "{" CLAUDE "\"system\":[" BLOCK("x-anthropic-billing-header: v") "," BLOCK(
+                    "SSP:domain=legal") "],\"messages\":[" HI "]}",
                 bare);
     /* A system's message among the others; it leaves no trace between two of one role. */
-    same_prompt(api, "{" CLAUDE "\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI "]}", bare);
     same_prompt(api,
-                "{" CLAUDE "\"messages\":[" HI ",{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI "]}",
+                "{" CLAUDE "\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI "]}",
+                bare);
+    same_prompt(api,
+                "{" CLAUDE "\"messages\":[" HI ",{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI
+                "]}",
                 "{" CLAUDE "\"messages\":[" HI "," HI "]}");
     same_prompt(WANE__API_COUNT, "{" CLAUDE "\"system\":\"SSP:domain=legal\",\"messages\":[" HI "]}", bare);
     /* A user's text is text. */
@@ -337,18 +350,22 @@ static void test_anthropic(void **state) {
     assert_false(call.ssp.given);
     assert_string_equal(call.messages[0].content, "SSP:domain=legal");
     wane__call_free(&call);
-    accept(&call, api, "{" CLAUDE "\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":\"SSP:domian=x\"}]}");
+    accept(&call, api,
+           "{" CLAUDE "\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":\"SSP:domian=x\"}]}");
     assert_false(call.ssp.given);
     wane__call_free(&call);
 
-    refuse(api, "{" CLAUDE "\"system\":\"SSP:domain=x\",\"messages\":[" HI "]}", "system", "system: SSP: domain: \"x\"");
-    refuse(api, "{" CLAUDE "\"system\":[" BLOCK("A") "," BLOCK("SSP:domain=x") "],\"messages\":[" HI "]}", "system.1",
-           "system.1: SSP: domain: \"x\"");
+    refuse(api, "{" CLAUDE "\"system\":\"SSP:domain=x\",\"messages\":[" HI "]}", "system",
+           "system: SSP: domain: \"x\"");
+    refuse(api, "{" CLAUDE "\"system\":[" BLOCK("A") "," BLOCK("SSP:domain=x") "],\"messages\":[" HI "]}",
+           "system.1", "system.1: SSP: domain: \"x\"");
     refuse(api,
-           "{" CLAUDE "\"system\":[" BLOCK("SSP:domain=legal") "," BLOCK("SSP:confidence=low") "],\"messages\":[" HI "]}",
+           "{" CLAUDE
+           "\"system\":[" BLOCK("SSP:domain=legal") "," BLOCK("SSP:confidence=low") "],\"messages\":[" HI
+                                                                                    "]}",
            "system.1", "second one");
-    refuse(api, "{" CLAUDE "\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}]}", "messages",
-           "nothing but an SSP");
+    refuse(api, "{" CLAUDE "\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}]}",
+           "messages", "nothing but an SSP");
 }
 
 static void test_openai(void **state) {
@@ -356,18 +373,26 @@ static void test_openai(void **state) {
     const enum wane__api api = WANE__API_CHAT;
     static const char plain[] = "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"}," HI "]}",
                       bare[] = "{\"messages\":[" HI "]}";
-    same_prompt(api, "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\\nBe brief.\"}," HI "]}", plain);
-    same_prompt(api, "{\"messages\":[{\"role\":\"developer\",\"content\":\"SSP:domain=legal\\nBe brief.\"}," HI "]}", plain);
     same_prompt(api,
-                "{\"messages\":[{\"role\":\"system\",\"content\":[" BLOCK("SSP:domain=legal") "," BLOCK("Be brief.") "]}," HI
+                "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\\nBe brief.\"}," HI "]}",
+                plain);
+    same_prompt(api,
+                "{\"messages\":[{\"role\":\"developer\",\"content\":\"SSP:domain=legal\\nBe brief.\"}," HI
                 "]}",
                 plain);
-    same_prompt(api, "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI "]}", bare);
-    same_prompt(api, "{\"messages\":[{\"role\":\"system\",\"content\":[" BLOCK("SSP:domain=legal") "]}," HI "]}", bare);
     same_prompt(api,
-                "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"developer\",\"content\":"
-                "\"SSP:domain=legal\"}," HI "]}",
+                "{\"messages\":[{\"role\":\"system\",\"content\":[" BLOCK("SSP:domain=legal") "," BLOCK(
+                    "Be brief.") "]}," HI "]}",
                 plain);
+    same_prompt(api, "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI "]}", bare);
+    same_prompt(api,
+                "{\"messages\":[{\"role\":\"system\",\"content\":[" BLOCK("SSP:domain=legal") "]}," HI "]}",
+                bare);
+    same_prompt(
+        api,
+        "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"},{\"role\":\"developer\",\"content\":"
+        "\"SSP:domain=legal\"}," HI "]}",
+        plain);
     struct wane__call call;
     accept(&call, api, "{\"messages\":[{\"role\":\"user\",\"content\":\"SSP:domian=legal\"}]}");
     assert_false(call.ssp.given);
@@ -375,8 +400,8 @@ static void test_openai(void **state) {
     accept(&call, WANE__API_TEXT, "{\"prompt\":\"SSP:domian=legal\"}");
     assert_false(call.ssp.given);
     wane__call_free(&call);
-    refuse(api, "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:tolerance=x\"}," HI "]}", "messages[0].content",
-           "SSP: tolerance: \"x\"");
+    refuse(api, "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:tolerance=x\"}," HI "]}",
+           "messages[0].content", "SSP: tolerance: \"x\"");
     refuse(api, "{\"messages\":[{\"role\":\"system\",\"content\":[" BLOCK("SSP:x=y") "]}," HI "]}",
            "messages[0].content[0]", "SSP: \"x\"");
     refuse(api, "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}]}", "messages",
@@ -386,7 +411,8 @@ static void test_openai(void **state) {
 /* ------------------------------------------------------------------ the server */
 
 static const int32_t hello[] = {'h', 'e', 'l', 'l', 'o', 257};
-static const struct wane__script_reply replies[] = {{.match = "", .tokens = hello, .count = 6, .fail_at = -1}};
+static const struct wane__script_reply replies[] = {
+    {.match = "", .tokens = hello, .count = 6, .fail_at = -1}};
 
 struct rig {
     struct wane__log log;
@@ -450,11 +476,10 @@ static int ask(const struct rig *rig, const char *path, const char *body, json_t
 }
 
 static int ask_with(const struct rig *rig, bool chat, const char *system, json_t **value) {
-    json_t *request =
-        chat ? json_pack("{s:[{s:s, s:s}, {s:s, s:s}]}", "messages", "role", "system", "content", system,
-                         "role", "user", "content", "hi")
-             : json_pack("{s:s, s:i, s:s, s:[{s:s, s:s}]}", "model", "default", "max_tokens", 9, "system",
-                         system, "messages", "role", "user", "content", "hi");
+    json_t *request = chat ? json_pack("{s:[{s:s, s:s}, {s:s, s:s}]}", "messages", "role", "system",
+                                       "content", system, "role", "user", "content", "hi")
+                           : json_pack("{s:s, s:i, s:s, s:[{s:s, s:s}]}", "model", "default", "max_tokens", 9,
+                                       "system", system, "messages", "role", "user", "content", "hi");
     char *body = json_dumps(request, JSON_COMPACT);
     assert_non_null(body);
     int status = ask(rig, chat ? "/v1/chat/completions" : "/v1/messages", body, value);
@@ -533,7 +558,8 @@ static void test_modes(void **state) {
     assert_int_equal(ask_with(&rig, false, "Be brief.", NULL), 200);
     stop(&rig);
     start(&rig, 7, NULL);
-    static const char body[] = "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI "],\"sfcl_mode\":\"%s\"}";
+    static const char body[] =
+        "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:domain=legal\"}," HI "],\"sfcl_mode\":\"%s\"}";
     for (int mode = WANE_MODE_OFF; mode <= WANE_MODE_WANE; mode++) {
         char text[300];
         snprintf(text, sizeof text, body, wane_mode_name(mode));
@@ -548,12 +574,12 @@ static void test_modes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),      cmocka_unit_test(test_no_instruction),
-        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_names),
-        cmocka_unit_test(test_domains),    cmocka_unit_test(test_confidence),
-        cmocka_unit_test(test_tolerance),  cmocka_unit_test(test_fallback),
-        cmocka_unit_test(test_any_settings), cmocka_unit_test(test_anthropic),
-        cmocka_unit_test(test_openai),     cmocka_unit_test(test_malformed_over_http),
+        cmocka_unit_test(test_forms),          cmocka_unit_test(test_no_instruction),
+        cmocka_unit_test(test_malformed),      cmocka_unit_test(test_names),
+        cmocka_unit_test(test_domains),        cmocka_unit_test(test_confidence),
+        cmocka_unit_test(test_tolerance),      cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_any_settings),   cmocka_unit_test(test_anthropic),
+        cmocka_unit_test(test_openai),         cmocka_unit_test(test_malformed_over_http),
         cmocka_unit_test(test_replies_say_it), cmocka_unit_test(test_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
