@@ -78,6 +78,46 @@ WANE_API int wane_profile_check(const wane_profile *profile, wane_error *error);
 WANE_API int wane_profile_load(const char *path, wane_profile *profile, wane_error *error);
 WANE_API int wane_profile_save(const wane_profile *profile, const char *path, wane_error *error);
 
+/* -------------------------------------------------------- a model's governor */
+
+/*
+ * Give the model a profile: a file, or NULL for the one that ships for this very model (profiles/<model digest>.json in wane's shared
+ * files). WANE_ENOENT: there is none, and the governor stays off; the sentence says how to make one. WANE_EUNSUPPORTED: it is another
+ * model's, or its layer cannot be probed. WANE_EFORMAT: the file is damaged. WANE_EBUSY while a session or a scheduler stands on the
+ * model. On failure the profile before stays. A profile without a signal is taken, and steers nothing: wane_governor_state says so.
+ */
+WANE_API int wane_model_set_profile(wane_model *model, const char *path, wane_error *error);
+/* No profile any more; counters stay. WANE_EBUSY as above. */
+WANE_API int wane_model_drop_profile(wane_model *model, wane_error *error);
+/*
+ * Look at two neighbouring blocks' outputs as well, for wane_quality.consistency: those of the profile's layer and the next, or in
+ * the middle of the model. WANE_EUNSUPPORTED where the model cannot be probed; WANE_EBUSY as above.
+ */
+WANE_API int wane_model_set_consistency(wane_model *model, bool on, wane_error *error);
+
+/* A moment's picture. Counters never fall. */
+typedef struct wane_governor_state {
+    bool given;                   /* the model has a profile                                            */
+    bool on;                      /* … with a signal                                                    */
+    bool consistency;             /* blocks' outputs are looked at                                      */
+    char path[1024];              /* of the profile; cut where it is longer                             */
+    wane_profile profile;         /* all of it; as wane_profile_init leaves it where there is none      */
+    uint64_t tokens[WANE_STATES]; /* drawn under a profile, by their state                      */
+    uint64_t missing;             /* of them: the signal was not known                                  */
+    uint64_t commands;            /* to samplers                                                        */
+    uint64_t dropped;             /* of them: their tokens had been drawn, or came without a draw       */
+    uint64_t fused[WANE_FUSES];   /* replies that the fuse ended, by its rule; OFF stays 0      */
+    uint64_t fuse_tokens;         /* that the fuse looked at                                            */
+    uint64_t judged, inconsistent,
+        changed; /* tokens with a consistency; of them below the limit, and drawn again; of these another one stood */
+    float
+        entropy_spread; /* standard deviation of the last entropies of the token drawn last; NAN: not known  */
+    float last_consistency; /* of the token drawn last; NAN: not known                           */
+} wane_governor_state;
+
+/* Thread-safe. */
+WANE_API void wane_model_get_governor_state(wane_model *model, wane_governor_state *state);
+
 #ifdef __cplusplus
 }
 #endif
