@@ -327,10 +327,11 @@ typedef enum wane_event_kind {
 
 typedef enum wane_finish {
     WANE_FINISH_NONE = 0,
-    WANE_FINISH_END,    /* the model ended its turn  */
-    WANE_FINISH_STOP,   /* a stop string             */
-    WANE_FINISH_LENGTH, /* max_tokens                */
-    WANE_FINISH_CONTEXT /* the context is full       */
+    WANE_FINISH_END,     /* the model ended its turn  */
+    WANE_FINISH_STOP,    /* a stop string             */
+    WANE_FINISH_LENGTH,  /* max_tokens                */
+    WANE_FINISH_CONTEXT, /* the context is full       */
+    WANE_FINISH_FUSE     /* the fuse (wane/quality.h) */
 } wane_finish;
 
 typedef struct wane_logprob {
@@ -364,6 +365,11 @@ typedef struct wane_event {
     /* The text that stands, whole, where the reader was given another one (WANE_HOLD_NOTE); else NULL. */
     const char *chosen_text;
     size_t chosen_size;
+    /* END by the fuse (wane/quality.h); `text` ends with the fallback's. */
+    int fuse;          /* WANE_FUSE_…, the rule; 0: it did not end the reply                       */
+    int fallback;      /* WANE_FALLBACK_…                                                          */
+    int fuse_period;   /* tokens of the piece that repeats; 0: the plain rule, which does not look */
+    float fuse_spread; /* standard deviation of the last entropies, nats                           */
 } wane_event;
 
 /* ----------------------------------------------- one sequence, no threads */
@@ -603,6 +609,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/governor.h"
 #include "wane/memo.h"
 #include "wane/prepare.h"
+#include "wane/probe.h"
 #include "wane/quality.h"
 #include "wane/session_file.h"
 #include "wane/ssp.h"
