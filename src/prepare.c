@@ -131,8 +131,13 @@ static bool same(const struct wane__buf *a, const struct wane__buf *b) {
     return a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
 }
 
+/* Of one pass: marks of sentences that were there, and those that were put. */
+struct marks {
+    uint64_t taken, put;
+};
+
 /* Marks are taken off and put on anew: so numbers are right, and a text that has them keeps them. */
-static int run_segments(struct texts *texts, int *marked, wane_error *error) {
+static int run_segments(struct texts *texts, struct marks *marks, wane_error *error) {
     struct wane__prepare prepare = {0};
     int code = WANE_OK;
     for (int i = 0; i < PASSES_MOST && code == WANE_OK; i++) { /* a mark may have hidden a fence */
@@ -142,11 +147,13 @@ static int run_segments(struct texts *texts, int *marked, wane_error *error) {
     if (code == WANE_OK)
         code = outside(wane__prepare_count, &prepare, texts->now.data, texts->now.size, NULL, error);
     if (code == WANE_OK) code = run(wane__prepare_mark, &prepare, texts, error);
-    *marked = prepare.marked;
+    marks->put = (uint64_t)prepare.marked;
+    marks->taken += prepare.changes;
     return code;
 }
 
-static int run_pass(unsigned steps, struct texts *texts, wane_prepared *did, int *marked, wane_error *error) {
+static int run_pass(unsigned steps, struct texts *texts, wane_prepared *did, struct marks *marks,
+                    wane_error *error) {
     static wane__prepare_step *const plain[WANE_PREPARE_SEGMENTS] = {wane__prepare_invisible,
                                                                      wane__prepare_nfc, wane__prepare_tables,
                                                                      wane__prepare_nouns};
@@ -157,12 +164,13 @@ static int run_pass(unsigned steps, struct texts *texts, wane_prepared *did, int
         /* Steps between must not take marks for text. */
         if (i > WANE_PREPARE_NFC && (steps & 1u << WANE_PREPARE_SEGMENTS) != 0)
             code = run(wane__prepare_unmark, &prepare, texts, error);
+        marks->taken += prepare.changes;
         prepare.changes = 0;
         if (code == WANE_OK) code = run(plain[i], &prepare, texts, error);
         did->changes[i] += prepare.changes;
     }
     if (code == WANE_OK && (steps & 1u << WANE_PREPARE_SEGMENTS) != 0)
-        code = run_segments(texts, marked, error);
+        code = run_segments(texts, marks, error);
     return code;
 }
 
@@ -178,17 +186,18 @@ static bool is_utf8(const char *text, int32_t size) {
 /* Until a pass changes nothing. */
 static int run_passes(unsigned steps, struct texts *texts, wane_prepared *did, wane_error *error) {
     struct wane__buf before = {0};
-    int code = WANE_OK, marked = 0;
+    int code = WANE_OK;
     for (int i = 0; i < PASSES_MOST && code == WANE_OK; i++) {
+        struct marks marks = {0};
         wane__buf_clear(&before);
         wane__buf_append(&before, texts->now.data, texts->now.size);
         if (before.failed) {
             code = wane__fail(error, WANE_ENOMEM, "No memory for a text.");
             break;
         }
-        code = run_pass(steps, texts, did, &marked, error);
+        code = run_pass(steps, texts, did, &marks, error);
         if (code == WANE_OK && same(&before, &texts->now)) break;
-        did->changes[WANE_PREPARE_SEGMENTS] = (uint64_t)marked;
+        did->changes[WANE_PREPARE_SEGMENTS] = marks.put > 0 ? marks.put : marks.taken;
     }
     wane__buf_free(&before);
     return code;

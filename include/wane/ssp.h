@@ -47,15 +47,6 @@ WANE_API int wane_ssp_read(const char *text, size_t size, wane_ssp *ssp, size_t 
 /* Carry out the table on settings of a server or a domain. The mode becomes WANE. What wane_quality_check takes stays in its ranges. */
 WANE_API void wane_ssp_apply(const wane_ssp *ssp, wane_quality *quality);
 
-/* What the governor gets. A number of 0: as the profile or the server has it. */
-typedef struct wane_ssp_governor {
-    float stability; /* SST: scale of the governor's thresholds; 1: as fitted           */
-    int fuse;        /* WANE_SSP_FUSE_…                                                 */
-    int fallback;    /* WANE_SSP_CONSERVATIVE, … : what the fuse ends a reply with      */
-} wane_ssp_governor;
-enum { WANE_SSP_FUSE_AS_SET = 0, WANE_SSP_FUSE_PLAIN, WANE_SSP_FUSE_GUARDED, WANE_SSP_FUSE_OFF };
-
-WANE_API void wane_ssp_get_governor(const wane_ssp *ssp, wane_ssp_governor *governor);
 /* The SST of a domain; 1 for 0 and for what is none. */
 WANE_API float wane_ssp_stability(int domain);
 

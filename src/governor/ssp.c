@@ -403,6 +403,7 @@ static void tighten_clamp(int most, wane_quality *q) {
 static void apply_domain(int domain, wane_quality *q) {
     const struct domain_row *row = &domain_rows[domain];
     q->odds_base = within((double)q->odds_base + log10((double)row->sst), -10, 10);
+    q->stability = within((double)(q->stability * row->sst), 0.01, 100);
     q->odds_documents = within((double)(q->odds_documents * row->documents), 0, 10);
     q->dialogue_slope *= row->dialogue;
     if (row->hold > 0)
@@ -428,6 +429,11 @@ static void apply_confidence(int confidence, wane_quality *q) {
 }
 
 static void apply_tolerance(int tolerance, wane_quality *q) {
+    static const int fuses[] = {[WANE_SSP_STRICT] = WANE_FUSE_PLAIN,
+                                [WANE_SSP_BALANCED] = WANE_FUSE_LOOP,
+                                [WANE_SSP_LENIENT] = WANE_FUSE_OFF};
+    if (tolerance < WANE_SSP_STRICT || tolerance > WANE_SSP_LENIENT) return;
+    q->fuse = fuses[tolerance];
     if (tolerance == WANE_SSP_STRICT) {
         q->hold = 0;
         tighten_clamp(20, q);
@@ -437,6 +443,13 @@ static void apply_tolerance(int tolerance, wane_quality *q) {
     }
 }
 
+static void apply_fallback(int fallback, wane_quality *q) {
+    static const int fallbacks[] = {[WANE_SSP_CONSERVATIVE] = WANE_FALLBACK_CONSERVATIVE,
+                                    [WANE_SSP_TRANSPARENT] = WANE_FALLBACK_TRANSPARENT,
+                                    [WANE_SSP_NONE] = WANE_FALLBACK_NONE};
+    if (fallback >= WANE_SSP_CONSERVATIVE && fallback <= WANE_SSP_NONE) q->fallback = fallbacks[fallback];
+}
+
 void wane_ssp_apply(const wane_ssp *ssp, wane_quality *quality) {
     if (!ssp->given) return;
     int domain = ssp->value[WANE_SSP_DOMAIN];
@@ -444,17 +457,7 @@ void wane_ssp_apply(const wane_ssp *ssp, wane_quality *quality) {
     if (!ssp->settled && domain > 0 && domain < WANE_SSP_DOMAINS) apply_domain(domain, quality);
     apply_confidence(ssp->value[WANE_SSP_CONFIDENCE], quality);
     apply_tolerance(ssp->value[WANE_SSP_TOLERANCE], quality);
-}
-
-void wane_ssp_get_governor(const wane_ssp *ssp, wane_ssp_governor *governor) {
-    static const int fuses[] = {WANE_SSP_FUSE_AS_SET, WANE_SSP_FUSE_PLAIN, WANE_SSP_FUSE_GUARDED,
-                                WANE_SSP_FUSE_OFF};
-    *governor = (wane_ssp_governor){.stability = 1};
-    if (!ssp->given) return;
-    int tolerance = ssp->value[WANE_SSP_TOLERANCE];
-    governor->stability = wane_ssp_stability(ssp->value[WANE_SSP_DOMAIN]);
-    if (tolerance > 0 && tolerance <= WANE_SSP_LENIENT) governor->fuse = fuses[tolerance];
-    governor->fallback = ssp->value[WANE_SSP_FALLBACK];
+    apply_fallback(ssp->value[WANE_SSP_FALLBACK], quality);
 }
 
 /* ------------------------------------------------------------------ names */
