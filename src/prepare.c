@@ -174,12 +174,17 @@ static int run_pass(unsigned steps, struct texts *texts, wane_prepared *did, str
     return code;
 }
 
-static bool is_utf8(const char *text, int32_t size) {
-    for (int32_t i = 0; i < size;) {
-        UChar32 c;
-        U8_NEXT(text, i, size, c);
-        if (c < 0) return false;
-    }
+int32_t wane__prepare_char(const char **at, const char *end) {
+    UChar32 c;
+    int32_t size = 0;
+    U8_NEXT((const uint8_t *)*at, size, (int32_t)(end - *at), c);
+    *at += size;
+    return c;
+}
+
+static bool is_utf8(const char *text, size_t size) {
+    for (const char *at = text, *end = text + size; at < end;)
+        if (wane__prepare_char(&at, end) < 0) return false;
     return true;
 }
 
@@ -213,7 +218,7 @@ int wane_text_prepare(const char *text, size_t size, unsigned steps, char **out,
     if (steps & ~WANE_PREPARE_ALL) return wane__fail(error, WANE_EINVAL, "There is no such step.");
     if (size > INT_MAX / 8)
         return wane__fail(error, WANE_EINVAL, "A text of %zu bytes is too long to prepare.", size);
-    if (!is_utf8(text, (int32_t)size)) return wane__fail(error, WANE_EFORMAT, "The text is not UTF-8.");
+    if (!is_utf8(text, size)) return wane__fail(error, WANE_EFORMAT, "The text is not UTF-8.");
     wane__buf_append(&texts.now, text, size);
     int code = wane__buf_append(&texts.now, "", 0)
                    ? run_passes(steps, &texts, &did, error)

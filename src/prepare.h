@@ -5,6 +5,9 @@
 #include "core/buf.h"
 #include "wane.h"
 
+/* The character at `*at`, which moves behind it; negative for what is none. */
+int32_t wane__prepare_char(const char **at, const char *end);
+
 /* What a step knows beside the stretch. */
 struct wane__prepare {
     uint64_t changes; /* of this step, so far                                              */

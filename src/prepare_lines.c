@@ -12,7 +12,6 @@
 #include <unicode/ubrk.h>
 #include <unicode/uchar.h>
 #include <unicode/utext.h>
-#include <unicode/utf8.h>
 
 struct piece {
     const char *at, *end;
@@ -20,14 +19,6 @@ struct piece {
 
 static size_t size_of(struct piece piece) {
     return (size_t)(piece.end - piece.at);
-}
-
-static UChar32 next_char(const char **at, const char *end) {
-    UChar32 c;
-    int32_t i = 0;
-    U8_NEXT(*at, i, (int32_t)(end - *at), c);
-    *at += i;
-    return c;
 }
 
 static bool is_blank(UChar32 c) {
@@ -38,7 +29,7 @@ static struct piece trim(struct piece piece) {
     const char *last = NULL;
     for (const char *at = piece.at; at < piece.end;) {
         const char *from = at;
-        UChar32 c = next_char(&at, piece.end);
+        UChar32 c = wane__prepare_char(&at, piece.end);
         if (is_blank(c) || c == '\r') continue;
         if (last == NULL) piece.at = from;
         last = at;
@@ -76,7 +67,7 @@ static enum line_kind kind_of(struct piece line) {
     int dashes = 0, crosses = 0, colons = 0, bars = 0, others = 0;
     bool escaped = false;
     for (const char *at = line.at; at < line.end;) {
-        UChar32 c = next_char(&at, line.end);
+        UChar32 c = wane__prepare_char(&at, line.end);
         dashes += is_dash(c);
         crosses += is_cross(c);
         colons += c == ':';
@@ -95,7 +86,7 @@ static bool next_cell(const char **at, const char *end, struct piece *cell) {
     bool escaped = false;
     for (const char *c = from; c < end;) {
         const char *sign = c;
-        UChar32 value = next_char(&c, end);
+        UChar32 value = wane__prepare_char(&c, end);
         if (is_bar(value) && !escaped) {
             *cell = trim((struct piece){from, sign});
             *at = c;
@@ -112,13 +103,13 @@ static bool next_cell(const char **at, const char *end, struct piece *cell) {
 static struct piece inside(struct piece row) {
     row = trim(row);
     const char *at = row.at;
-    if (row.at < row.end && is_bar(next_char(&at, row.end))) row.at = at;
+    if (row.at < row.end && is_bar(wane__prepare_char(&at, row.end))) row.at = at;
     const char *last = row.at;
     bool escaped = false;
     struct piece open = row;
     for (at = row.at; at < row.end;) {
         last = at;
-        UChar32 c = next_char(&at, row.end);
+        UChar32 c = wane__prepare_char(&at, row.end);
         if (at == row.end && is_bar(c) && !escaped) open.end = last;
         escaped = c == '\\' && !escaped;
     }
@@ -255,7 +246,7 @@ int wane__prepare_nouns(struct wane__prepare *prepare, const char *text, size_t 
         UChar32 c = -1;
         while (stop < end) {
             const char *next = stop;
-            c = next_char(&next, end);
+            c = wane__prepare_char(&next, end);
             if (c != COMMA && c != HALF_COMMA && !is_blank(c)) break;
             if (first == NULL && !is_blank(c)) first = stop;
             stop = next;
@@ -263,7 +254,7 @@ int wane__prepare_nouns(struct wane__prepare *prepare, const char *text, size_t 
         }
         if (first == NULL) {
             at = stop;
-            if (at < end) line_begins = next_char(&at, end) == '\n';
+            if (at < end) line_begins = wane__prepare_char(&at, end) == '\n';
             continue;
         }
         if (line_begins) run = first; /* an indentation stays */
@@ -320,7 +311,7 @@ static const char *mark_place(struct piece sentence) {
     const char *place = NULL;
     for (const char *at = sentence.at; at < sentence.end;) {
         const char *from = at;
-        UChar32 c = next_char(&at, sentence.end);
+        UChar32 c = wane__prepare_char(&at, sentence.end);
         if (place == NULL && (u_isUWhiteSpace(c) || is_blank(c))) continue;
         if (place == NULL && c == '|') return NULL;
         if (place == NULL) place = from;

@@ -15,7 +15,7 @@
 #include <unicode/unorm2.h>
 #include <unicode/uscript.h>
 #include <unicode/ustring.h>
-#include <unicode/utf8.h>
+#include <unicode/utf16.h>
 
 enum {
     SOFT_HYPHEN = 0xad,
@@ -122,47 +122,45 @@ static bool selects(UChar32 selector, UChar32 base) {
 
 /* Walks over a stretch. */
 struct walk {
-    const char *text;
-    int32_t at, size;
-    UChar32 last;       /* kept; -1: none */
-    int32_t visible_at; /* of the next character that can be seen, and itself; found when needed */
+    const char *text, *at, *end;
+    UChar32 last;           /* kept; -1: none */
+    const char *visible_at; /* of the next character that can be seen, and itself; found when needed */
     UChar32 visible;
-    int32_t line_end; /* up to where `has_rtl` holds */
+    const char *line_end; /* up to where `has_rtl` holds */
     bool has_rtl;
 };
 
 static UChar32 next_visible(struct walk *walk) {
-    if (walk->visible_at >= walk->at) return walk->visible;
-    UChar32 c = -1;
-    int32_t i = walk->at, from = i;
-    while (i < walk->size) {
-        from = i;
-        U8_NEXT(walk->text, i, walk->size, c);
-        if (!is_invisible(c)) break;
-        c = -1;
+    if (walk->visible_at != NULL && walk->visible_at >= walk->at) return walk->visible;
+    walk->visible = -1;
+    walk->visible_at = walk->end;
+    for (const char *at = walk->at; at < walk->end;) {
+        const char *from = at;
+        UChar32 c = wane__prepare_char(&at, walk->end);
+        if (is_invisible(c)) continue;
+        walk->visible = c;
+        walk->visible_at = from;
+        break;
     }
-    walk->visible_at = c >= 0 ? from : walk->size;
-    return walk->visible = c;
+    return walk->visible;
 }
 
 /* Has the line of `at` a letter that is written from right to left? */
-static bool in_rtl_line(struct walk *walk, int32_t at) {
+static bool in_rtl_line(struct walk *walk, const char *at) {
     if (at < walk->line_end) return walk->has_rtl;
-    int32_t i = at;
-    while (i > 0 && walk->text[i - 1] != '\n') i--;
+    while (at > walk->text && at[-1] != '\n') at--;
     walk->has_rtl = false;
-    while (i < walk->size && walk->text[i] != '\n') {
-        UChar32 c;
-        U8_NEXT(walk->text, i, walk->size, c);
+    while (at < walk->end && *at != '\n') {
+        UChar32 c = wane__prepare_char(&at, walk->end);
         if (is_invisible(c)) continue;
         UCharDirection direction = u_charDirection(c);
         if (direction == U_RIGHT_TO_LEFT || direction == U_RIGHT_TO_LEFT_ARABIC) walk->has_rtl = true;
     }
-    walk->line_end = i;
+    walk->line_end = at;
     return walk->has_rtl;
 }
 
-static bool stays(struct walk *walk, UChar32 c, int32_t at) {
+static bool stays(struct walk *walk, UChar32 c, const char *at) {
     UChar32 last = walk->last;
     if (!is_invisible(c)) return true;
     if (is_idle(c) || is_tag(c)) return false;
@@ -176,14 +174,12 @@ static bool stays(struct walk *walk, UChar32 c, int32_t at) {
 }
 
 /* The flags of England, Scotland and Wales are a black flag and letters that cannot be seen: so many bytes of them, else 0. */
-static int32_t flag_tags(const struct walk *walk) {
-    UChar32 c = -1;
-    int32_t i = walk->at;
+static size_t flag_tags(const struct walk *walk) {
     int count = 0;
-    while (i < walk->size) {
-        U8_NEXT(walk->text, i, walk->size, c);
-        if (c == TAG_END) return count > 0 ? i - walk->at : 0;
-        if (!between(c, 0xe0020, 0xe007e) || ++count > 6) return 0;
+    for (const char *at = walk->at; at < walk->end;) {
+        UChar32 c = wane__prepare_char(&at, walk->end);
+        if (c == TAG_END) return count > 0 ? (size_t)(at - walk->at) : 0;
+        if (!between(c, 0xe0020, 0xe007e) || ++count > 6) break;
     }
     return 0;
 }
@@ -191,22 +187,21 @@ static int32_t flag_tags(const struct walk *walk) {
 int wane__prepare_invisible(struct wane__prepare *prepare, const char *text, size_t size,
                             struct wane__buf *out, wane_error *error) {
     (void)error;
-    struct walk walk = {.text = text, .size = (int32_t)size, .last = -1, .visible_at = -1};
-    int32_t from = 0;
-    while (walk.at < walk.size) {
-        int32_t at = walk.at;
-        UChar32 c;
-        U8_NEXT(text, walk.at, walk.size, c);
+    struct walk walk = {.text = text, .at = text, .end = text + size, .last = -1, .line_end = text};
+    const char *from = text;
+    while (walk.at < walk.end) {
+        const char *at = walk.at;
+        UChar32 c = wane__prepare_char(&walk.at, walk.end);
         if (stays(&walk, c, at)) {
             walk.last = c;
             if (c == BLACK_FLAG) walk.at += flag_tags(&walk);
             continue;
         }
-        wane__buf_append(out, text + from, (size_t)(at - from));
+        wane__buf_append(out, from, (size_t)(at - from));
         from = walk.at;
         prepare->changes++;
     }
-    wane__buf_append(out, text + from, size - (size_t)from);
+    wane__buf_append(out, from, (size_t)(walk.end - from));
     return WANE_OK;
 }
 
@@ -218,14 +213,19 @@ struct units {
     int32_t count, room; /* room: of `piece` in units, and of `bytes` */
 };
 
+static UChar32 next_unit(const struct units *units, int32_t *at) {
+    UChar32 c = units->from[(*at)++];
+    if (U16_IS_LEAD(c) && *at < units->count && U16_IS_TRAIL(units->from[*at]))
+        c = U16_GET_SUPPLEMENTARY(c, units->from[(*at)++]);
+    return c;
+}
+
 /* A boundary: what stands before it composes with nothing behind it. */
 static int32_t next_boundary(const UNormalizer2 *nfc, const struct units *units, int32_t at) {
-    UChar32 c;
-    if (at < units->count) U16_NEXT(units->from, at, units->count, c);
+    if (at < units->count) next_unit(units, &at);
     while (at < units->count) {
         int32_t next = at;
-        U16_NEXT(units->from, next, units->count, c);
-        if (unorm2_hasBoundaryBefore(nfc, c)) break;
+        if (unorm2_hasBoundaryBefore(nfc, next_unit(units, &next))) break;
         at = next;
     }
     return at;
