@@ -15,7 +15,6 @@
 #include <unicode/unorm2.h>
 #include <unicode/uscript.h>
 #include <unicode/ustring.h>
-#include <unicode/utf16.h>
 
 enum {
     SOFT_HYPHEN = 0xad,
@@ -213,10 +212,10 @@ struct units {
     int32_t count, room; /* room: of `piece` in units, and of `bytes` */
 };
 
+/* The units come from valid UTF-8: a first half is followed by its second. */
 static UChar32 next_unit(const struct units *units, int32_t *at) {
     UChar32 c = units->from[(*at)++];
-    if (U16_IS_LEAD(c) && *at < units->count && U16_IS_TRAIL(units->from[*at]))
-        c = U16_GET_SUPPLEMENTARY(c, units->from[(*at)++]);
+    if (between(c, 0xd800, 0xdbff)) c = 0x10000 + ((c - 0xd800) << 10) + (units->from[(*at)++] - 0xdc00);
     return c;
 }
 
