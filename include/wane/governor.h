@@ -8,6 +8,7 @@
 #define WANE_GOVERNOR_H
 
 #include "../wane.h"
+#include "quality.h"
 
 #ifdef __cplusplus
 extern "C" {

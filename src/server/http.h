@@ -99,8 +99,8 @@ bool wane__server_may_vote(const struct wane_server *server);
 void wane__server_free_quality(struct wane_server *server);
 /* Settle mode, domain and hold of the parsed call. False: `problem`. */
 bool wane__http_quality(struct wane__exchange *exchange);
-/* `,"wane":{…}` when the reply was voted on. */
-void wane__http_put_vote(const wane_event *end, struct wane__buf *out);
+/* `,"wane":{…}` when the reply was voted on, or ended by the fuse. */
+void wane__http_put_wane(const wane_event *end, struct wane__buf *out);
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

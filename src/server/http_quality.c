@@ -186,10 +186,9 @@ bool wane__http_quality(struct wane__exchange *exchange) {
     return true;
 }
 
-void wane__http_put_vote(const wane_event *end, struct wane__buf *out) {
-    if (end->answers == 0) return;
+static void put_vote(const wane_event *end, struct wane__buf *out) {
     wane__buf_format(out,
-                     ",\"wane\":{\"vote\":{\"answers\":%d,\"chosen\":%d,\"forked_at\":%d,\"by_value\":%s,"
+                     "\"vote\":{\"answers\":%d,\"chosen\":%d,\"forked_at\":%d,\"by_value\":%s,"
                      "\"spare_tokens\":%d",
                      end->answers, end->chosen, end->forked_at, end->by_value ? "true" : "false",
                      end->spare_tokens);
@@ -197,5 +196,25 @@ void wane__http_put_vote(const wane_event *end, struct wane__buf *out) {
         wane__buf_text(out, ",\"text\":");
         wane__json_string(out, end->chosen_text, end->chosen_size);
     }
-    wane__buf_text(out, "}}");
+    wane__buf_text(out, "}");
+}
+
+static void put_fuse(const wane_event *end, struct wane__buf *out) {
+    wane__buf_format(out,
+                     "\"fuse\":{\"rule\":\"%s\",\"fallback\":\"%s\",\"period\":", wane_fuse_name(end->fuse),
+                     wane_fallback_name(end->fallback));
+    wane__buf_format(out, end->fuse_period > 0 ? "%d" : "null", end->fuse_period);
+    wane__buf_text(out, ",\"entropy_std\":");
+    wane__json_number(out, end->fuse_spread);
+    wane__buf_text(out, "}");
+}
+
+void wane__http_put_wane(const wane_event *end, struct wane__buf *out) {
+    bool fused = end->finish == WANE_FINISH_FUSE;
+    if (end->answers == 0 && !fused) return;
+    wane__buf_text(out, ",\"wane\":{");
+    if (end->answers > 0) put_vote(end, out);
+    if (end->answers > 0 && fused) wane__buf_text(out, ",");
+    if (fused) put_fuse(end, out);
+    wane__buf_text(out, "}");
 }
