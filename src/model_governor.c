@@ -216,8 +216,10 @@ static int set_probe(wane_model *model, const wane_profile *profile, bool consis
 
 static int open_profile(wane_model *model, const char *path, wane_profile *profile, char **kept,
                         wane_error *error) {
-    char digest[33], found[2048], file[64];
-    int status = wane_model_digest(model, digest, error);
+    struct wane__trace_origin origin;
+    char found[2048], file[64];
+    const char *digest = origin.model;
+    int status = wane__model_origin(model, &origin, error);
     if (status != WANE_OK) return status;
     if (path == NULL) {
         snprintf(file, sizeof file, "profiles/%s.json", digest);
