@@ -450,6 +450,7 @@ typedef struct wane_scheduler_state {
     uint64_t spare_tokens;              /* decoded for answers that were not given out */
     uint64_t engine_calls, engine_rows; /* rows: sampled rows, so rows ÷ calls is the batch size */
     double engine_seconds, busy_seconds;
+    uint64_t kv_held, kv_cells; /* of sequences that hold something: tokens in them; room for so many */
 } wane_scheduler_state;
 
 WANE_API void wane_scheduler_get_state(wane_scheduler *scheduler, wane_scheduler_state *state);

@@ -171,6 +171,9 @@ unsigned modes_used(const struct settings *settings);
 int rules_attach(const struct settings *settings, wane_model *model, unsigned modes);
 int gate_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
                 void *log_user);
+/* The same of its profile, and of a probe for consistency. */
+int governor_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
+                    void *log_user);
 /* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
 struct breaker_alert {
     wane_log_fn log;

@@ -269,6 +269,7 @@ int command_serve(struct settings *settings) {
     code = table_attach(settings, model);
     if (code == EXIT_FINE) code = rules_attach(settings, model, modes);
     if (code == EXIT_FINE) code = gate_attach(settings, model, modes, log_line, &logging);
+    if (code == EXIT_FINE) code = governor_attach(settings, model, modes, log_line, &logging);
     if (code == EXIT_FINE) code = breaker_attach(settings, model, modes, &alarm);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);

@@ -35,6 +35,7 @@ static int open_model(struct talk *talk) {
                           &talk->model);
     if (code == EXIT_FINE) code = table_attach(settings, talk->model);
     if (code == EXIT_FINE) code = rules_attach(settings, talk->model, modes_used(settings));
+    if (code == EXIT_FINE) code = governor_attach(settings, talk->model, modes_used(settings), NULL, NULL);
     if (code == EXIT_FINE) code = memo_attach(settings, talk->model);
     if (code == EXIT_FINE && wane_session_new(talk->model, &talk->session, &error) != WANE_OK)
         code = cli_fail_wane(&error);
@@ -221,6 +222,7 @@ const char *finish_name(wane_finish finish) {
     case WANE_FINISH_STOP: return "stop";
     case WANE_FINISH_LENGTH: return "length";
     case WANE_FINISH_CONTEXT: return "context";
+    case WANE_FINISH_FUSE: return "fuse";
     }
     return "?";
 }

@@ -18,6 +18,7 @@ static const char *stop_reason(wane_finish finish) {
     case WANE_FINISH_STOP: return "stop_sequence";
     case WANE_FINISH_LENGTH: return "max_tokens";
     case WANE_FINISH_CONTEXT: return "model_context_window_exceeded";
+    case WANE_FINISH_FUSE: return "refusal"; /* what clients know of a reply that was not let go on */
     case WANE_FINISH_END:
     case WANE_FINISH_NONE: break;
     }

@@ -101,7 +101,7 @@ bool wane__server_may_vote(const struct wane_server *server);
 void wane__server_free_quality(struct wane_server *server);
 /* Settle mode, domain and hold of the parsed call. False: `problem`. */
 bool wane__http_quality(struct wane__exchange *exchange);
-/* `,"wane":{…}`, where there is something to say: a vote, an SSP, text that was prepared. */
+/* `,"wane":{…}`, where there is something to say: a vote, the fuse, an SSP, text that was prepared. */
 void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end, struct wane__buf *out);
 
 /* http_prepare.c: check the options' steps. */

@@ -243,6 +243,17 @@ static void put_vote(const wane_event *end, struct wane__buf *out, int *count) {
     wane__buf_text(out, "}");
 }
 
+static void put_fuse(const wane_event *end, struct wane__buf *out, int *count) {
+    if (end->finish != WANE_FINISH_FUSE) return;
+    begin_member(out, count, "fuse");
+    wane__buf_format(out, "\"rule\":\"%s\",\"fallback\":\"%s\",\"period\":", wane_fuse_name(end->fuse),
+                     wane_fallback_name(end->fallback));
+    wane__buf_format(out, end->fuse_period > 0 ? "%d" : "null", end->fuse_period);
+    wane__buf_text(out, ",\"entropy_std\":");
+    wane__json_number(out, end->fuse_spread);
+    wane__buf_text(out, "}");
+}
+
 /* What was applied, and whether the domain's part of it came from the server's settings or from the table. */
 static void put_ssp(const wane_ssp *ssp, struct wane__buf *out, int *count) {
     int pairs = 0;
@@ -273,6 +284,7 @@ void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event
                          struct wane__buf *out) {
     int count = 0;
     put_vote(end, out, &count);
+    put_fuse(end, out, &count);
     put_ssp(&exchange->call.ssp, out, &count);
     put_prepared(exchange, out, &count);
     if (count > 0) wane__buf_text(out, "}");

@@ -58,6 +58,11 @@ void wane__metrics_write_policy(struct wane__metrics *metrics, struct wane__buf 
 /* The same of the gate, and of corrections of tokens (metrics_quality.c). */
 void wane__metrics_write_gate(const wane_gate_state *gate, struct wane__buf *out);
 void wane__metrics_write_corrections(const wane_correction_state *corrections, struct wane__buf *out);
+/* The same of the governor and of what stands behind it; and of the cache under all (metrics_quality.c). */
+void wane__metrics_write_governor(const wane_governor_state *governor, struct wane__buf *out);
+void wane__metrics_write_cache(const wane_scheduler_state *scheduler, struct wane__buf *out);
+void wane__metric_real(struct wane__buf *out, const char *name, const char *type, const char *help,
+                       double value);
 /* The same of the model's memo. */
 void wane__metrics_write_memo(const wane_memo_state *memo, struct wane__buf *out);
 /* The same of the table of the model of that name. */

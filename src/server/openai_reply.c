@@ -16,6 +16,8 @@ static bool is_chat(const struct wane__exchange *x) {
 }
 
 static const char *finish_reason(wane_finish finish) {
+    if (finish == WANE_FINISH_FUSE)
+        return "content_filter"; /* what clients know of a reply that was not let go on */
     return finish == WANE_FINISH_LENGTH || finish == WANE_FINISH_CONTEXT ? "length" : "stop";
 }
 

@@ -104,5 +104,5 @@ with open(pathlib.Path(__file__).with_suffix(".inc"), "w") as file:
     for text, says in rows:
         if text in seen: continue
         seen.add(text)
-        file.write("{" + ", ".join(quote(part) for part in (text, *says)) + "},\n")
+        file.write("{" + quote(text) + ", {" + ", ".join(map(quote, says)) + "}},\n")
 print(len(seen))
