@@ -264,7 +264,7 @@ static void test_any_settings(void **state) {
 
 /* ------------------------------------------------------------------ bodies */
 
-static void accept(struct wane__call *call, enum wane__api api, const char *body) {
+static void take(struct wane__call *call, enum wane__api api, const char *body) {
     wane_generation generation;
     wane_generation_init(&generation);
     struct wane__call_defaults base = {.sampling = generation.sampling, .max_tokens = 77, .vocab_size = 384};
@@ -289,8 +289,8 @@ static void refuse(enum wane__api api, const char *body, const char *param, cons
 static void same_prompt(enum wane__api api, const char *with, const char *without) {
     struct wane__call a, b;
     char out[WANE_SSP_TEXT];
-    accept(&a, api, with);
-    accept(&b, api, without);
+    take(&a, api, with);
+    take(&b, api, without);
     assert_string_equal(wane_ssp_write(&a.ssp, out), "SSP:domain=legal");
     assert_false(b.ssp.given);
     assert_int_equal(a.message_count, b.message_count);
@@ -344,11 +344,11 @@ static void test_anthropic(void **state) {
     same_prompt(WANE__API_COUNT, "{" CLAUDE "\"system\":\"SSP:domain=legal\",\"messages\":[" HI "]}", bare);
     /* A user's text is text. */
     struct wane__call call;
-    accept(&call, api, "{" CLAUDE "\"messages\":[{\"role\":\"user\",\"content\":\"SSP:domain=legal\"}]}");
+    take(&call, api, "{" CLAUDE "\"messages\":[{\"role\":\"user\",\"content\":\"SSP:domain=legal\"}]}");
     assert_false(call.ssp.given);
     assert_string_equal(call.messages[0].content, "SSP:domain=legal");
     wane__call_free(&call);
-    accept(&call, api,
+    take(&call, api,
            "{" CLAUDE "\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":\"SSP:domian=x\"}]}");
     assert_false(call.ssp.given);
     wane__call_free(&call);
@@ -392,10 +392,10 @@ static void test_openai(void **state) {
         "\"SSP:domain=legal\"}," HI "]}",
         plain);
     struct wane__call call;
-    accept(&call, api, "{\"messages\":[{\"role\":\"user\",\"content\":\"SSP:domian=legal\"}]}");
+    take(&call, api, "{\"messages\":[{\"role\":\"user\",\"content\":\"SSP:domian=legal\"}]}");
     assert_false(call.ssp.given);
     wane__call_free(&call);
-    accept(&call, WANE__API_TEXT, "{\"prompt\":\"SSP:domian=legal\"}");
+    take(&call, WANE__API_TEXT, "{\"prompt\":\"SSP:domian=legal\"}");
     assert_false(call.ssp.given);
     wane__call_free(&call);
     refuse(api, "{\"messages\":[{\"role\":\"system\",\"content\":\"SSP:tolerance=x\"}," HI "]}",
