@@ -327,7 +327,7 @@ static int segment(struct wane__prepare *prepare, const char *text, size_t size,
     UText *view = utext_openUTF8(NULL, text, (int64_t)size, &status);
     /* "Mr." ends no sentence: known abbreviations are left out of account. */
     UBreakIterator *breaks = ubrk_open(UBRK_SENTENCE, "en@ss=standard", NULL, 0, &status);
-    ubrk_setUText(breaks, view, &status);
+    if (U_SUCCESS(status)) ubrk_setUText(breaks, view, &status);
     const char *from = text;
     int32_t at = U_SUCCESS(status) ? ubrk_first(breaks) : UBRK_DONE;
     for (int32_t next; at != UBRK_DONE && (next = ubrk_next(breaks)) != UBRK_DONE; at = next) {
