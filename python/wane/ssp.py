@@ -65,6 +65,8 @@ def _suggest(word, names):
 
 
 def _hint(key, value):
+    if value and value[0] in "\"'`":
+        return " (write it without quotes)"
     hint = _suggest(value, KEYS[key])
     if hint or not value:
         return hint

@@ -183,14 +183,18 @@ static int bad_key(struct part key, struct part value, wane_error *error) {
 /* What was probably meant by a value that is none. */
 static void value_hint(int key, struct part value, char *out, size_t room) {
     size_t size = (size_t)(value.end - value.at);
+    if (size == 0) return;
+    if (strchr("\"'`", *value.at) != NULL) {
+        snprintf(out, room, " (write it without quotes)");
+        return;
+    }
     wane__ssp_suggest(value.at, size, value_names[key], out, room);
-    if (out[0] != '\0' || size == 0) return;
+    if (out[0] != '\0') return;
     for (int other = 0; other < WANE_SSP_KEYS; other++)
         if (other != key && find(value, value_names[other]) >= 0) {
             snprintf(out, room, " (that is a value of %s)", key_names[other]);
             return;
         }
-    if (strchr("\"'`", *value.at) != NULL) snprintf(out, room, " (write it without quotes)");
     for (int i = 0; value_names[key][i] != NULL && out[0] == '\0'; i++) {
         size_t length = word(value.at, value.end, value_names[key][i]);
         const char *behind = value.at + length;

@@ -142,7 +142,7 @@ def test_streaming_and_async(server):
 
 
 def test_the_package_says_what_the_server_says(server):
-    wrong = [{"domain": value} for value in ("legl", "law", "", "high", "法律", "x" * 100, "LEGALL", "med", "tec")]
+    wrong = [{"domain": value} for value in ("legl", "law", "", "high", "法律", "x" * 100, "LEGALL", "med", "tec", '"legal"')]
     wrong += [{"confidence": value} for value in ("hihg", "0.9", "strict", "very high", "lo")]
     wrong += [{"tolerance": "zero"}, {"fallback": "non"}, {"fallback": "off"}]
     wrong += [{"domian": "legal"}, {"mode": "high"}, {"conf": "high"}, {"d" * 80: "x"}]
