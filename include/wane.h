@@ -327,10 +327,11 @@ typedef enum wane_event_kind {
 
 typedef enum wane_finish {
     WANE_FINISH_NONE = 0,
-    WANE_FINISH_END,    /* the model ended its turn  */
-    WANE_FINISH_STOP,   /* a stop string             */
-    WANE_FINISH_LENGTH, /* max_tokens                */
-    WANE_FINISH_CONTEXT /* the context is full       */
+    WANE_FINISH_END,     /* the model ended its turn  */
+    WANE_FINISH_STOP,    /* a stop string             */
+    WANE_FINISH_LENGTH,  /* max_tokens                */
+    WANE_FINISH_CONTEXT, /* the context is full       */
+    WANE_FINISH_FUSE     /* the fuse (wane/quality.h) */
 } wane_finish;
 
 typedef struct wane_logprob {
@@ -364,6 +365,11 @@ typedef struct wane_event {
     /* The text that stands, whole, where the reader was given another one (WANE_HOLD_NOTE); else NULL. */
     const char *chosen_text;
     size_t chosen_size;
+    /* END by the fuse (wane/quality.h); `text` ends with the fallback's. */
+    int fuse;          /* WANE_FUSE_…, the rule; 0: it did not end the reply                       */
+    int fallback;      /* WANE_FALLBACK_…                                                          */
+    int fuse_period;   /* tokens of the piece that repeats; 0: the plain rule, which does not look */
+    float fuse_spread; /* standard deviation of the last entropies, nats                           */
 } wane_event;
 
 /* ----------------------------------------------- one sequence, no threads */
@@ -444,6 +450,7 @@ typedef struct wane_scheduler_state {
     uint64_t spare_tokens;              /* decoded for answers that were not given out */
     uint64_t engine_calls, engine_rows; /* rows: sampled rows, so rows ÷ calls is the batch size */
     double engine_seconds, busy_seconds;
+    uint64_t kv_held, kv_cells; /* of sequences that hold something: tokens in them; room for so many */
 } wane_scheduler_state;
 
 WANE_API void wane_scheduler_get_state(wane_scheduler *scheduler, wane_scheduler_state *state);
@@ -471,6 +478,8 @@ typedef struct wane_server_options {
     const wane_domain *domains;  /* the same, by name; copied                                   */
     size_t domain_count;         /* at most 64                                                  */
     unsigned request_modes;      /* 1 << WANE_MODE_… for each that requests may ask for; default 0 */
+    unsigned prepare;            /* 1 << WANE_PREPARE_… for each that users' texts get; default 0  */
+    unsigned request_prepare;    /* the same, for each that requests may switch on or off; default 0 */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
@@ -600,9 +609,11 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/gate.h"
 #include "wane/governor.h"
 #include "wane/memo.h"
+#include "wane/prepare.h"
 #include "wane/probe.h"
 #include "wane/quality.h"
 #include "wane/session_file.h"
+#include "wane/ssp.h"
 #include "wane/table.h"
 #include "wane/trace.h"
 

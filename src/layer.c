@@ -11,9 +11,11 @@
 #include "core/memory.h"
 #include "core/tokens.h"
 #include "model_gate.h"
+#include "model_governor.h"
 #include "model_table.h"
 #include "record.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { TOKEN_BYTES_MAX = 4096 };
@@ -62,6 +64,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
         reply->before = wane__context_add(reply->before, tokens[i]);
     }
     result = wane__model_gate_begin(reply, generation, error);
+    wane__model_governor_begin(reply, generation);
     if (result == WANE_OK && rows->recorder != NULL) result = wane__tap_open(reply, generation, error);
     if (result != WANE_OK) wane__reply_free(reply);
     return result;
@@ -71,6 +74,7 @@ void wane__reply_free(struct wane__reply *reply) {
     wane__tap_close(reply->tap);
     wane__sampler_free(reply->sampler);
     wane__stream_free(&reply->stream);
+    wane__buf_free(&reply->tail);
     wane_tokens_free(&reply->context);
     *reply = (struct wane__reply){0};
 }
@@ -82,6 +86,7 @@ static void open_step(struct wane__reply *reply) {
         .position = (int)reply->context.count,
         .index = reply->reply_count,
         .mode = reply->mode,
+        .signals = {NAN, NAN, NAN, NAN, NAN},
     };
 }
 
@@ -100,9 +105,9 @@ static int draw_checked(struct wane__reply *reply, int row, struct wane__correct
     struct wane__step *step = &reply->step;
     struct wane__choice certified = {.token = -1};
     wane_error ignored = {0};
-    int status = wane__correct_stage(reply, step->source, &certified, did, &ignored);
+    int status = wane__model_governor_draw(reply, step->source, &certified, did, &ignored);
     if (status == WANE_OK) wane__rows_remember(reply->rows, &certified);
-    int result = wane__correct_stage(reply, &reply->row.dense.source, &step->choice, did, error);
+    int result = wane__model_governor_draw(reply, &reply->row.dense.source, &step->choice, did, error);
     if (result != WANE_OK) return result;
     wane__rows_judge(reply->rows, row, &reply->row, status, &certified, &step->choice);
     step->origin = WANE__ORIGIN_DENSE;
@@ -119,9 +124,10 @@ static int stage_sample(struct wane__reply *reply, int row, wane_error *error) {
     else if (reply->row.checked)
         result = draw_checked(reply, row, &did, error);
     else
-        result = wane__correct_stage(reply, step->source, &step->choice, &did, error);
+        result = wane__model_governor_draw(reply, step->source, &step->choice, &did, error);
     if (result != WANE_OK) return result;
     if (step->source != NULL) wane__correct_count(reply, &did);
+    if (step->source != NULL && reply->governor.on) wane__model_governor_count(reply);
     wane__table_take_first(reply, step->source);
     step->source = NULL; /* it lives no longer than the row */
     step->is_end = reply->engine->ops->is_end(reply->engine, step->choice.token);
@@ -140,8 +146,11 @@ static int stage_accept(struct wane__reply *reply, wane_error *error) {
     if (!wane__tokens_add(&reply->context, step->choice.token))
         return wane__fail(error, WANE_ENOMEM, "No memory for another token.");
     reply->before = wane__context_add(reply->before, step->choice.token);
+    bool ends = reply->governor.on && wane__model_governor_ends(reply);
     if (reply->reply_count >= reply->limit)
         step->finish = reply->limit_is_context ? WANE_FINISH_CONTEXT : WANE_FINISH_LENGTH;
+    else if (ends)
+        step->finish = WANE_FINISH_FUSE;
     return WANE_OK;
 }
 
@@ -174,6 +183,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     double began = wane__now();
     int result = stage_head(reply, row, error);
     if (result == WANE_OK) wane__table_stage(reply);
+    if (result == WANE_OK && reply->governor.on) wane__model_governor_stage(reply, row);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     if (result == WANE_OK && reply->gate.on) wane__model_gate_stage(reply);
     wane__rows_spent(reply->rows, wane__now() - began);
@@ -194,10 +204,30 @@ int wane__layer_repeat(struct wane__reply *reply, int32_t token, wane_event *eve
     step->origin = WANE__ORIGIN_MEMO;
     step->choice.token = token;
     step->is_end = reply->engine->ops->is_end(reply->engine, token);
+    if (reply->governor.on) wane__model_governor_skip(reply);
     int result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();
     return result;
+}
+
+/* Behind what was held comes what the fallback says. Without memory for it, the reply just ends. */
+static void end_fused(struct wane__reply *reply, wane_event *event) {
+    struct wane__model_governor *governor = reply->rows->governor;
+    const struct wane__fuse *fuse = &reply->governor.fuse;
+    char text[WANE__FALLBACK_BYTES];
+    int size = wane__fallback_text(fuse, reply->governor.fallback, reply->reply_count > 0, text);
+    event->fuse = fuse->rule;
+    event->fallback = reply->governor.fallback;
+    event->fuse_period = fuse->period;
+    event->fuse_spread = (float)fuse->spread;
+    atomic_fetch_add_explicit(&governor->fused[fuse->rule], 1, memory_order_relaxed);
+    wane__buf_clear(&reply->tail);
+    wane__buf_append(&reply->tail, event->text, event->text_size);
+    wane__buf_append(&reply->tail, text, (size_t)size);
+    if (reply->tail.failed || reply->tail.size == 0) return;
+    event->text = reply->tail.data;
+    event->text_size = reply->tail.size;
 }
 
 void wane__reply_end(struct wane__reply *reply, wane_event *event) {
@@ -211,6 +241,7 @@ void wane__reply_end(struct wane__reply *reply, wane_event *event) {
     if (wane__stream_flush(&reply->stream, &event->text, &event->text_size))
         reply->step.finish = WANE_FINISH_STOP;
     event->finish = reply->step.finish;
+    if (event->finish == WANE_FINISH_FUSE) end_fused(reply, event);
     if (reply->tap != NULL) wane__tap_end(reply->tap, event->finish, WANE_OK);
     if (event->finish == WANE_FINISH_STOP) event->stop = reply->stream.stopped_by;
 }

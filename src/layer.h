@@ -1,7 +1,7 @@
 /*
  * layer.h - the way of a token: one reply's state, and the string of stages that each row walks.
  *
- *     hidden ─► head ─► processors ─► [table ─► gate ─► correction ─► governor] ─► sampler ─► text
+ *     hidden ─► head ─► processors ─► [table ─► governor ─► correction] ─► sampler ─► [gate] ─► text ─► [fuse]
  *
  * One `struct wane__step` travels from left to right; each stage reads it and adds to it. Sessions and the
  * scheduler's slots both own a `wane__reply` and call the same function for every decoded row.
@@ -10,6 +10,7 @@
 #define WANE_LAYER_H
 
 #include "gate/arbiter.h"
+#include "governor/governor.h"
 #include "model_memo.h"
 #include "rows.h"
 #include "stream.h"
@@ -36,6 +37,10 @@ struct wane__step {
     enum wane__slmt_source slmt_source;
     int32_t slmt_first;           /* the first stored token, where there is one */
     struct wane__verdict verdict; /* the gate's; not judged where there is none */
+    wane_signals signals;         /* of the row; NAN what nobody asked for     */
+    int state;                    /* WANE_STATE_…, where `steered`             */
+    bool steered;                 /* a governor decided what it is drawn with  */
+    bool redrawn;                 /* a second draw's token stands: blocks disagreed */
     bool changed;                 /* a correction had a hand in the token      */
     bool is_end;                  /* the token ends the turn                   */
     bool drafted;                 /* it was proposed ahead, and drawn          */
@@ -67,6 +72,8 @@ struct wane__reply {
     struct wane__recall recall;       /* what was answered before */
     bool drawn;                       /* a token of it was */
     struct wane__doubt gate;          /* what it may doubt, and where it did first */
+    struct wane__governor governor;   /* what steers it, and when it ends in a loop */
+    struct wane__buf tail;            /* the end's text, where a fallback is behind it */
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
 };

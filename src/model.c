@@ -50,6 +50,7 @@ static wane_model *new_model(wane_log_fn log, void *log_user) {
     wane__log_init(&model->log, log, log_user);
     pthread_mutex_init(&model->digest_lock, NULL);
     atomic_init(&model->taken, false);
+    wane__model_governor_init(&model->governor, &model->log);
     return model;
 }
 
@@ -77,6 +78,7 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
     if (result == WANE_OK) {
         wane__rows_init(&made->rows, made->engine);
         made->rows.gate = &made->gate;
+        made->rows.governor = &made->governor;
         wane__drafts_init(&made->drafts, &made->rows);
         result = wane__model_head_open(made, options, error);
         if (result == WANE_OK) result = wane__drafts_open(&made->drafts, options, error);
@@ -108,6 +110,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
     (*model)->engine = engine;
     wane__rows_init(&(*model)->rows, engine);
     (*model)->rows.gate = &(*model)->gate;
+    (*model)->rows.governor = &(*model)->governor;
     wane__drafts_init(&(*model)->drafts, &(*model)->rows);
     return WANE_OK;
 }
@@ -118,6 +121,7 @@ void wane_model_free(wane_model *model) {
     wane__model_correct_free(&model->rows.correct);
     wane__model_memo_free(model->memo);
     wane__model_gate_close(&model->gate);
+    wane__model_governor_close(&model->governor);
     if (model->engine != NULL) {
         wane__drafts_close(&model->drafts);
         wane__probe_close(model->rows.probe);

@@ -2,7 +2,7 @@
  * model_memo.c - a model and its memo: digests of requests, the two places in a token's way, the public functions.
  *
  * Owns what a digest is made of: everything in a request that changes which token is drawn from a row. Refuses to answer where a
- * repetition would not be one: no seed, logprobs, a table that takes part in the choice, no head.
+ * repetition would not be one: no seed, logprobs, a table that takes part in the choice, a governor or a fuse at work, no head.
  */
 #include "model_memo.h"
 
@@ -84,6 +84,7 @@ void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo
     if (memo == NULL || !recall->able || rows->mode == WANE_HEAD_NONE) return;
     if (rows->table != NULL && rows->table->argmax) return;
     if (reply->tap != NULL) return; /* a trace wants every token's candidates */
+    if (reply->governor.on) return; /* it wants every row's signals */
     int number = wane__memo_tenant(memo->memo, tenant);
     if (number < 0) return;
     recall->tenant = (uint32_t)number;

@@ -5,15 +5,37 @@
 #include <string.h>
 
 static const char *const mode_names[] = {"off", "legacy", "wane"};
+static const char *const fuse_names[WANE_FUSES] = {"off", "loop", "plain"};
+static const char *const fallback_names[WANE_FALLBACKS] = {"conservative", "transparent", "none"};
 
 const char *wane_mode_name(int mode) {
     return mode >= WANE_MODE_OFF && mode <= WANE_MODE_WANE ? mode_names[mode] : "?";
 }
 
-int wane_mode_from(const char *name) {
-    for (int i = WANE_MODE_OFF; i <= WANE_MODE_WANE; i++)
-        if (strcmp(mode_names[i], name) == 0) return i;
+static int find_name(const char *const *names, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return i;
     return -1;
+}
+
+int wane_mode_from(const char *name) {
+    return find_name(mode_names, WANE_MODE_WANE + 1, name);
+}
+
+const char *wane_fuse_name(int fuse) {
+    return fuse >= 0 && fuse < WANE_FUSES ? fuse_names[fuse] : "?";
+}
+
+int wane_fuse_from(const char *name) {
+    return find_name(fuse_names, WANE_FUSES, name);
+}
+
+const char *wane_fallback_name(int fallback) {
+    return fallback >= 0 && fallback < WANE_FALLBACKS ? fallback_names[fallback] : "?";
+}
+
+int wane_fallback_from(const char *name) {
+    return find_name(fallback_names, WANE_FALLBACKS, name);
 }
 
 void wane_quality_init(wane_quality *quality) {
@@ -39,6 +61,12 @@ void wane_quality_init(wane_quality *quality) {
         .breaker_wakes = 50,
         .breaker_seconds = 300,
         .breaker_temperature = 1.2f,
+        .governor = true,
+        .stability = 1,
+        .fuse = WANE_FUSE_LOOP,
+        .fuse_window = 5,
+        .fuse_limit = 0.03f,
+        .fallback = WANE_FALLBACK_CONSERVATIVE,
     };
 }
 
@@ -70,6 +98,12 @@ int wane_quality_check(const wane_quality *q, wane_error *error) {
         {"breaker_wakes", q->breaker_wakes, 0, 1 << 24},
         {"breaker_seconds", q->breaker_seconds, 1, 86400},
         {"breaker_temperature", q->breaker_temperature, 0, 100},
+        {"stability", q->stability, 0.01f, 100},
+        {"fuse", q->fuse, WANE_FUSE_OFF, WANE_FUSES - 1},
+        {"fuse_window", q->fuse_window, 2, 64},
+        {"fuse_limit", q->fuse_limit, 0, 10},
+        {"fallback", q->fallback, WANE_FALLBACK_CONSERVATIVE, WANE_FALLBACKS - 1},
+        {"consistency", q->consistency, 0, 1},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         const struct range *r = &ranges[i];

@@ -277,12 +277,12 @@ void wane__record_vote(struct wane_recorder *recorder, const char *of, int chose
 }
 
 static const char *word_for(wane_finish finish, int code) {
-    static const char *const words[] = {"abandoned", "end", "stop", "length", "context"};
+    static const char *const words[] = {"abandoned", "end", "stop", "length", "context", "fuse"};
     if (code == WANE_ECANCELLED) return "cancelled";
     if (code == WANE_ETIMEOUT) return "timeout";
     if (code == WANE_ESHUTDOWN) return "shutdown";
     if (code != WANE_OK) return "failed";
-    return words[finish <= WANE_FINISH_CONTEXT ? finish : 0];
+    return words[finish <= WANE_FINISH_FUSE ? finish : 0];
 }
 
 void wane__tap_end(struct wane__tap *tap, wane_finish finish, int code) {

@@ -8,6 +8,7 @@
 #define WANE_GOVERNOR_H
 
 #include "../wane.h"
+#include "quality.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,9 +47,77 @@ typedef struct wane_profile {
     int locked_tokens;   /* LOCKED holds for so many */
     float stability;     /* SST of the domain: 1 leaves the thresholds, more makes both states rarer */
     /* Evidence. */
-    int samples;                  /* tokens that it was fitted on */
-    float auc, auc_low, auc_high; /* of the signal, on text that was held out; 95 % interval */
+    int samples; /* tokens that it was fitted on */
+    float auc, auc_low,
+        auc_high;      /* of the signal, on text that was held out; 95 % interval; NAN: not known */
+    char command[512]; /* that made it; "": not known */
 } wane_profile;
+
+/* "normal", "locked", "explore", "protect"; "?" for another number. Static storage. */
+WANE_API const char *wane_state_name(int state);
+/* "none", "kurtosis", "entropy", "margin"; "?" for another number. Static storage. */
+WANE_API const char *wane_signal_name(int signal);
+/* WANE_SIGNAL_…, or -1. */
+WANE_API int wane_signal_from(const char *name);
+
+/* --------------------------------------------------------- a profile's file */
+
+/*
+ * No signal, no model; the rest as if it were to be filled in: temperatures 0.3, 0.85, 0.5 and a lock of 3 tokens, thresholds that nothing
+ * reaches (peak INFINITY, low -INFINITY, jerk 0), sign 1, layer -1, stability 1, evidence not known.
+ */
+WANE_API void wane_profile_init(wane_profile *profile);
+/*
+ * Check what belongs together: names, ranges, low below peak, a layer where the signal is kurtosis and none where it is not. WANE_EINVAL names
+ * the field as it stands in the file.
+ */
+WANE_API int wane_profile_check(const wane_profile *profile, wane_error *error);
+/*
+ * A profile is a file of JSON (docs/governor.md). INFINITY and NAN are null there. Load refuses unknown fields and what check refuses:
+ * WANE_EFORMAT with the place; WANE_ENOENT. Save writes what load gives back bit by bit, by a temporary name.
+ */
+WANE_API int wane_profile_load(const char *path, wane_profile *profile, wane_error *error);
+WANE_API int wane_profile_save(const wane_profile *profile, const char *path, wane_error *error);
+
+/* -------------------------------------------------------- a model's governor */
+
+/*
+ * Give the model a profile: a file, or NULL for the one that ships for this very model (profiles/<model digest>.json in wane's shared
+ * files). WANE_ENOENT: there is none, and the governor stays off; the sentence says how to make one. WANE_EUNSUPPORTED: it is another
+ * model's, or its layer cannot be probed. WANE_EFORMAT: the file is damaged. WANE_EBUSY while a session or a scheduler stands on the
+ * model. On failure the profile before stays. A profile without a signal is taken, and steers nothing: wane_governor_state says so.
+ */
+WANE_API int wane_model_set_profile(wane_model *model, const char *path, wane_error *error);
+/* No profile any more; counters stay. WANE_EBUSY as above. */
+WANE_API int wane_model_drop_profile(wane_model *model, wane_error *error);
+/*
+ * Look at two neighbouring blocks' outputs as well, for wane_quality.consistency: those of the profile's layer and the next, or in
+ * the middle of the model. WANE_EUNSUPPORTED where the model cannot be probed; WANE_EBUSY as above.
+ */
+WANE_API int wane_model_set_consistency(wane_model *model, bool on, wane_error *error);
+
+/* A moment's picture. Counters never fall. */
+typedef struct wane_governor_state {
+    bool given;                   /* the model has a profile                                            */
+    bool on;                      /* … with a signal                                                    */
+    bool consistency;             /* blocks' outputs are looked at                                      */
+    char path[1024];              /* of the profile; cut where it is longer                             */
+    wane_profile profile;         /* all of it; as wane_profile_init leaves it where there is none      */
+    uint64_t tokens[WANE_STATES]; /* drawn under a profile, by their state                      */
+    uint64_t missing;             /* of them: the signal was not known                                  */
+    uint64_t commands;            /* to samplers                                                        */
+    uint64_t dropped;             /* of them: their tokens had been drawn, or came without a draw       */
+    uint64_t fused[WANE_FUSES];   /* replies that the fuse ended, by its rule; OFF stays 0      */
+    uint64_t fuse_tokens;         /* that the fuse looked at                                            */
+    uint64_t judged, inconsistent,
+        changed; /* tokens with a consistency; of them below the limit, and drawn again; of these another one stood */
+    float
+        entropy_spread; /* standard deviation of the last entropies of the token drawn last; NAN: not known  */
+    float last_consistency; /* of the token drawn last; NAN: not known                           */
+} wane_governor_state;
+
+/* Thread-safe. */
+WANE_API void wane_model_get_governor_state(wane_model *model, wane_governor_state *state);
 
 #ifdef __cplusplus
 }

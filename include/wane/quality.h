@@ -20,6 +20,12 @@ enum { WANE_MODE_OFF = 0, WANE_MODE_LEGACY = 1, WANE_MODE_WANE = 2 };
  * answer, when it is chosen.
  */
 enum { WANE_HOLD_NOTE = 0, WANE_HOLD_VOTE = 1 };
+/*
+ * When the fuse ends a reply. PLAIN: the entropies of the last tokens hardly differ. LOOP: moreover the reply repeats itself, to the
+ * token. And what the reader then gets behind what the reply has said: a sentence that refuses to go on; what happened, in numbers; nothing.
+ */
+enum { WANE_FUSE_OFF = 0, WANE_FUSE_LOOP, WANE_FUSE_PLAIN, WANE_FUSES };
+enum { WANE_FALLBACK_CONSERVATIVE = 0, WANE_FALLBACK_TRANSPARENT, WANE_FALLBACK_NONE, WANE_FALLBACKS };
 
 /* All that can be set, for a server or for one of its domains. A wane_generation points to one. */
 struct wane_quality {
@@ -59,6 +65,16 @@ struct wane_quality {
     int breaker_wakes;         /* default 50; 0: no breaker       */
     int breaker_seconds;       /* default 300                     */
     float breaker_temperature; /* the most, while it is out; 1.2  */
+
+    /* The governor and what stands behind it (wane/governor.h); in mode WANE only. */
+    bool governor;    /* the model's profile sets temperature and top-p, token by token; default true  */
+    float stability;  /* SST: scale of the profile's thresholds; 0.01..100, default 1; more: rarer     */
+    int fuse;         /* WANE_FUSE_…; default LOOP                                                     */
+    int fuse_window;  /* tokens; 2..64, default 5                                                      */
+    float fuse_limit; /* nats: the standard deviation of their entropies is below it; 0..10, default 0.03 */
+    int fallback;     /* WANE_FALLBACK_…; default CONSERVATIVE                                         */
+    float
+        consistency; /* cosine of two neighbouring blocks' outputs below which a token is drawn again; 0..1; 0 (default): off */
 };
 
 WANE_API void wane_quality_init(wane_quality *quality);
@@ -69,6 +85,12 @@ WANE_API int wane_quality_check(const wane_quality *quality, wane_error *error);
 WANE_API const char *wane_mode_name(int mode);
 /* WANE_MODE_…, or -1. */
 WANE_API int wane_mode_from(const char *name);
+/* "off", "loop", "plain"; "conservative", "transparent", "none"; "?" for anything else. */
+WANE_API const char *wane_fuse_name(int fuse);
+WANE_API const char *wane_fallback_name(int fallback);
+/* WANE_FUSE_…, WANE_FALLBACK_…, or -1. */
+WANE_API int wane_fuse_from(const char *name);
+WANE_API int wane_fallback_from(const char *name);
 
 #ifdef __cplusplus
 }

@@ -423,6 +423,7 @@ static int open_model(struct layer *layer, int sequences, int context, wane_mode
     for (int m = 0; m < LAYER_MODES; m++) all |= 1u << modes[m];
     if (code == EXIT_FINE) code = rules_attach(layer->settings, *model, all);
     if (code == EXIT_FINE) code = gate_attach(layer->settings, *model, all, NULL, NULL);
+    if (code == EXIT_FINE) code = governor_attach(layer->settings, *model, all, NULL, NULL);
     return code;
 }
 

@@ -43,6 +43,7 @@ int command_session(struct settings *settings);
 int command_serve(struct settings *settings);
 int command_model(struct settings *settings);
 int command_tokenize(struct settings *settings);
+int command_prepare(struct settings *settings);
 int command_head(struct settings *settings);
 int head_statistics(const struct settings *settings); /* wane head statistics */
 int command_table(struct settings *settings);
@@ -170,6 +171,9 @@ unsigned modes_used(const struct settings *settings);
 int rules_attach(const struct settings *settings, wane_model *model, unsigned modes);
 int gate_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
                 void *log_user);
+/* The same of its profile, and of a probe for consistency. */
+int governor_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
+                    void *log_user);
 /* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
 struct breaker_alert {
     wane_log_fn log;
@@ -180,6 +184,8 @@ int breaker_attach(const struct settings *settings, wane_model *model, unsigned 
                    struct breaker_alert *alarm);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
+/* The steps of a setting that lists them; EXIT_FINE, or EXIT_USAGE after a complaint. */
+int prepare_from(const struct settings *settings, int id, unsigned *steps);
 void sampling_from(const struct settings *settings, wane_sampling *sampling);
 
 #endif

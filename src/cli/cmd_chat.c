@@ -184,6 +184,8 @@ static void answer(struct chat *chat, const char *message) {
         note("[the context is full: /reset begins a new conversation, --context N makes room]");
     else if (reply.finish == WANE_FINISH_LENGTH)
         note("[--max-tokens ended the reply]");
+    else if (reply.finish == WANE_FINISH_FUSE)
+        note("[the fuse ended the reply; --fuse off lets it go on]");
     if (result == WANE_OK && setting_on(chat->talk.settings, SET_STATS)) reply_say_stats(&reply);
     reply_free(&reply);
 }

@@ -122,6 +122,8 @@ int talk_once(struct talk *talk) {
     if (result == WANE_ECANCELLED && !interrupt_seen()) code = EXIT_FINE; /* the reader left */
     if (result == WANE_OK && reply.finish == WANE_FINISH_CONTEXT)
         cli_say("the context is full; --context makes it larger");
+    if (result == WANE_OK && reply.finish == WANE_FINISH_FUSE)
+        cli_say("the fuse ended the reply; --fuse off lets it go on");
     if (result == WANE_OK && setting_on(talk->settings, SET_STATS)) reply_say_stats(&reply);
     if (reply.size > 0) talk_add(talk, "assistant", reply.text, reply.size);
     reply_free(&reply);

@@ -204,6 +204,9 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     struct domains domains;
     server_options(settings, logging, &options);
     options.request_modes = request_modes;
+    int wrong = prepare_from(settings, SET_PREPARE, &options.prepare);
+    if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
+    if (wrong != EXIT_FINE) return wrong;
     quality_from(settings, &quality);
     domains_from(settings, &domains);
     options.quality = &quality;
@@ -266,6 +269,7 @@ int command_serve(struct settings *settings) {
     code = table_attach(settings, model);
     if (code == EXIT_FINE) code = rules_attach(settings, model, modes);
     if (code == EXIT_FINE) code = gate_attach(settings, model, modes, log_line, &logging);
+    if (code == EXIT_FINE) code = governor_attach(settings, model, modes, log_line, &logging);
     if (code == EXIT_FINE) code = breaker_attach(settings, model, modes, &alarm);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);

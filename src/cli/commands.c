@@ -37,6 +37,13 @@ const struct command cli_commands[] = {
     {"tokenize", FOR_TOKENIZE, "wane tokenize [OPTION...] [TEXT...]", "show the tokens of a text",
      "One token a line: its id and its piece. Without TEXT, standard input is read, byte for byte.", NULL,
      command_tokenize},
+    {"prepare", FOR_PREPARE, "wane prepare [--prepare LIST] [--json] [TEXT...]",
+     "make a text ready for a prompt, and say what was changed",
+     "Prints TEXT, or standard input, as --prepare makes it (all steps where it is not given), and what "
+     "each\n"
+     "step changed on standard error; with --json one object with text and changes. Code fences stay as\n"
+     "they are. No model is loaded. docs/prepare.md describes the steps.",
+     NULL, command_prepare},
     {"head", FOR_HEAD,
      "wane head build [OPTION...]\n       wane head info [OPTION...] [--json]\n       wane head verify "
      "[OPTION...] [--json]\n       wane head statistics --prompts FILE --statistics FILE [OPTION...]",
@@ -125,7 +132,8 @@ const struct command cli_commands[] = {
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
-     "run session serve model tokenize head table key record trace gate train bench config version help",
+     "run session serve model tokenize prepare head table key record trace gate train bench config version "
+     "help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

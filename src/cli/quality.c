@@ -49,6 +49,13 @@ static void fill(const struct settings *all, const struct settings *own, wane_qu
     q->breaker_wakes = whole(all, own, SET_BREAKER_WAKES);
     q->breaker_seconds = whole(all, own, SET_BREAKER_SECONDS);
     q->breaker_temperature = real(all, own, SET_BREAKER_TEMPERATURE);
+    q->governor = pick(all, own, SET_GOVERNOR)->on;
+    q->stability = real(all, own, SET_STABILITY);
+    q->fuse = wane_fuse_from(pick(all, own, SET_FUSE)->text);
+    q->fuse_window = whole(all, own, SET_FUSE_WINDOW);
+    q->fuse_limit = real(all, own, SET_FUSE_LIMIT);
+    q->fallback = wane_fallback_from(pick(all, own, SET_FALLBACK)->text);
+    q->consistency = real(all, own, SET_CONSISTENCY);
 }
 
 void quality_from(const struct settings *settings, wane_quality *quality) {
@@ -126,6 +133,54 @@ static int attach_gate(const struct settings *settings, wane_model *model, wane_
         cli_say("%s", line);
     free(line);
     return EXIT_FINE;
+}
+
+static void tell(wane_log_fn log, void *log_user, const char *format, const char *what) {
+    char *line = text_format(format, what);
+    if (log != NULL)
+        log(log_user, WANE_LOG_WARN, line);
+    else
+        cli_say("%s", line);
+    free(line);
+}
+
+/* Does anybody ask for this of the quality settings? */
+static bool any_asks(const struct settings *settings, int id) {
+    const struct setting_value *v = pick(settings, NULL, id);
+    bool asks = v->on || v->real > 0;
+    for (size_t i = 0; i < settings->domain_count; i++) {
+        v = pick(settings, settings->domains[i].own, id);
+        asks = asks || v->on || v->real > 0;
+    }
+    return asks;
+}
+
+/* A profile that was named must be there, and fit; that none ships only leaves the governor off. */
+static int attach_profile(const struct settings *settings, wane_model *model, wane_log_fn log,
+                          void *log_user) {
+    const char *file = setting_text(settings, SET_PROFILE);
+    wane_governor_state state;
+    wane_error error = {0};
+    int result = wane_model_set_profile(model, file, &error);
+    if (result != WANE_OK && (file != NULL || result != WANE_ENOENT)) return cli_fail_wane(&error);
+    if (result != WANE_OK) {
+        tell(log, log_user, "%s The governor is off.", error.text);
+        return EXIT_FINE;
+    }
+    wane_model_get_governor_state(model, &state);
+    if (!state.on)
+        tell(log, log_user, "The profile %s says that the model shows no signal: the governor is off.",
+             state.path);
+    return EXIT_FINE;
+}
+
+int governor_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
+                    void *log_user) {
+    wane_error error = {0};
+    if ((modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
+    int code = any_asks(settings, SET_GOVERNOR) ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
+    if (code != EXIT_FINE || !any_asks(settings, SET_CONSISTENCY)) return code;
+    return wane_model_set_consistency(model, true, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 
 int rules_attach(const struct settings *settings, wane_model *model, unsigned modes) {

@@ -78,6 +78,9 @@ enum setting_id {
     SET_DEFAULT_MAX_TOKENS,
     SET_LOG_LEVEL,
     SET_READY_FILE,
+    /* text */
+    SET_PREPARE,
+    SET_REQUEST_PREPARE,
     /* quality */
     SET_MODE,
     SET_REQUEST_MODES,
@@ -104,6 +107,14 @@ enum setting_id {
     SET_BREAKER_SECONDS,
     SET_BREAKER_TEMPERATURE,
     SET_BREAKER_COMMAND,
+    SET_GOVERNOR,
+    SET_PROFILE,
+    SET_STABILITY,
+    SET_FUSE,
+    SET_FUSE_WINDOW,
+    SET_FUSE_LIMIT,
+    SET_FALLBACK,
+    SET_CONSISTENCY,
     /* table */
     SET_TABLE_FILE,
     SET_TABLE_KEY,
@@ -196,7 +207,8 @@ enum {
     FOR_GATE = 16384,
     FOR_TRAIN = 32768,
     FOR_SESSION = 65536,
-    FOR_ALL = 131071
+    FOR_PREPARE = 1 << 20,
+    FOR_ALL = (1 << 21) - 1
 };
 
 enum setting_type {

@@ -28,13 +28,24 @@ static int load_session(struct talk *talk, const char *path, bool must) {
     return EXIT_FINE;
 }
 
+/* Modes that the talk may be in; an SSP of the system message asks for WANE. */
+static unsigned talk_modes(const struct settings *settings) {
+    const char *system = setting_text(settings, SET_SYSTEM);
+    wane_ssp ssp = {0};
+    size_t rest;
+    if (system != NULL) wane_ssp_read(system, strlen(system), &ssp, &rest, NULL);
+    return modes_used(settings) | (ssp.given ? 1u << WANE_MODE_WANE : 0);
+}
+
 static int open_model(struct talk *talk) {
     const struct settings *settings = talk->settings;
+    unsigned modes = talk_modes(settings);
     wane_error error = {0};
     int code = model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true, .drafts = true},
                           &talk->model);
     if (code == EXIT_FINE) code = table_attach(settings, talk->model);
-    if (code == EXIT_FINE) code = rules_attach(settings, talk->model, modes_used(settings));
+    if (code == EXIT_FINE) code = rules_attach(settings, talk->model, modes);
+    if (code == EXIT_FINE) code = governor_attach(settings, talk->model, modes, NULL, NULL);
     if (code == EXIT_FINE) code = memo_attach(settings, talk->model);
     if (code == EXIT_FINE && wane_session_new(talk->model, &talk->session, &error) != WANE_OK)
         code = cli_fail_wane(&error);
@@ -131,6 +142,29 @@ static void generation_from(const struct settings *settings, wane_quality *quali
     generation->stop_count = settings->value[SET_STOP].list_count;
 }
 
+/* The messages as tokens. An SSP of the system message sets the quality, and is no part of the prompt. */
+static int prompt_from(struct talk *talk, wane_quality *quality, wane_generation *generation,
+                       wane_tokens *prompt, wane_error *error) {
+    wane_ssp ssp = {0};
+    size_t rest = 0, skip = 0;
+    generation_from(talk->settings, quality, generation);
+    if (talk_system(talk) == NULL)
+        return wane_chat_tokenize(talk->model, talk->messages, talk->count, prompt, error);
+    wane_message whole = talk->messages[0];
+    int result = wane_ssp_read(whole.content, whole.content_size, &ssp, &rest, error);
+    if (result != WANE_OK) return result;
+    if (ssp.given) {
+        wane_ssp_apply(&ssp, quality);
+        generation->quality = quality;
+        talk->messages[0].content += rest;
+        talk->messages[0].content_size -= rest;
+        skip = talk->messages[0].content_size == 0;
+    }
+    result = wane_chat_tokenize(talk->model, talk->messages + skip, talk->count - skip, prompt, error);
+    talk->messages[0] = whole;
+    return result;
+}
+
 static void add_token(wane_tokens *tokens, int32_t id) {
     if (tokens->count == tokens->capacity) {
         tokens->capacity = tokens->capacity > 0 ? 2 * tokens->capacity : 256;
@@ -170,9 +204,8 @@ int talk_prefill(struct talk *talk, wane_error *error) {
     wane_tokens prompt = {0};
     wane_generation generation;
     wane_quality quality;
-    generation_from(talk->settings, &quality, &generation);
+    int result = prompt_from(talk, &quality, &generation, &prompt, error);
     generation.no_memo = true; /* what the memo knows would not be taken in */
-    int result = wane_chat_tokenize(talk->model, talk->messages, talk->count, &prompt, error);
     interrupt_target(talk->session);
     if (result == WANE_OK)
         result = wane_session_start(talk->session, prompt.id, prompt.count, &generation, error);
@@ -191,8 +224,7 @@ int talk_answer(struct talk *talk, talk_sink sink, void *user, struct reply *rep
     wane_tokens prompt = {0};
     wane_generation generation;
     wane_quality quality;
-    generation_from(talk->settings, &quality, &generation);
-    int result = wane_chat_tokenize(talk->model, talk->messages, talk->count, &prompt, error);
+    int result = prompt_from(talk, &quality, &generation, &prompt, error);
     interrupt_target(talk->session);
     if (result == WANE_OK && interrupt_seen()) {
         *error = (wane_error){.code = WANE_ECANCELLED};
@@ -221,6 +253,7 @@ const char *finish_name(wane_finish finish) {
     case WANE_FINISH_STOP: return "stop";
     case WANE_FINISH_LENGTH: return "length";
     case WANE_FINISH_CONTEXT: return "context";
+    case WANE_FINISH_FUSE: return "fuse";
     }
     return "?";
 }

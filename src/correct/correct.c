@@ -53,6 +53,21 @@ void wane__correction_init(struct wane__correction *c, const wane_quality *q, co
     if (!c->plain_greedy && (others || q->clamp > 0))
         c->part[WANE__PART_CLAMP] = s->top_k == 0 || s->top_k > c->most;
     if (others || c->part[WANE__PART_CLAMP]) c->mode = q->mode;
+    c->own = (struct wane__correction_heat){.plain_greedy = c->plain_greedy,
+                                            .greedy = c->greedy,
+                                            .dialogue = c->part[WANE__PART_DIALOGUE],
+                                            .plain_scale = c->plain_scale,
+                                            .scale = c->scale};
+}
+
+void wane__correction_steer(struct wane__correction *c, float temperature) {
+    bool steered = !isnan(temperature), greedy = steered && !(temperature > FREEZING);
+    double scale = steered && !greedy ? (double)(1 / temperature) : 0;
+    c->plain_greedy = steered ? greedy : c->own.plain_greedy;
+    c->greedy = steered ? greedy : c->own.greedy;
+    c->plain_scale = steered ? scale : c->own.plain_scale;
+    c->scale = steered ? scale : c->own.scale;
+    c->part[WANE__PART_DIALOGUE] = !steered && c->own.dialogue;
 }
 
 /* ------------------------------------------------------------------- one draw */

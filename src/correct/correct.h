@@ -27,6 +27,10 @@ struct wane__correction {
     int most;                  /* candidates                                               */
     double plain_scale, scale; /* the temperature's inverse, likewise                      */
     double hold;
+    struct wane__correction_heat { /* as the request has it; steering changes the fields above */
+        bool plain_greedy, greedy, dialogue;
+        double plain_scale, scale;
+    } own;
     uint64_t seed;
     struct wane__rules *rules; /* NULL: none. The decoding thread's */
     struct wane__recent recent;
@@ -54,6 +58,8 @@ double wane__correction_unit(uint64_t seed, uint64_t index, enum wane__draw draw
 void wane__correction_init(struct wane__correction *correction, const wane_quality *quality,
                            const wane_sampling *sampling, uint64_t seed, int context,
                            struct wane__rules *rules);
+/* As wane__sampler_steer: the dialogue's length then has no say in the temperature. NAN: the request's own again. */
+void wane__correction_steer(struct wane__correction *correction, float temperature);
 /* Draw the reply's token `index`, in the place of wane__sampler_draw, whose contract holds. Not in mode OFF. Allocates nothing. */
 int wane__correction_draw(struct wane__correction *correction, struct wane__sampler *sampler,
                           struct wane__source *source, uint64_t index, struct wane__choice *choice,

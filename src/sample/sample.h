@@ -127,6 +127,13 @@ int wane__sampler_log_sum(struct wane__sampler *sampler, struct wane__source *so
 int wane__sampler_best_drawn(struct wane__sampler *sampler, struct wane__source *source, int count,
                              struct wane__candidate *out, int *found, double *log_sum);
 uint64_t wane__sampler_seed(const struct wane__sampler *sampler);
+/*
+ * From the next draw on: another temperature than the request's, and another top-p; NAN: the request's own. Costs nothing: both count only
+ * where a token is drawn.
+ */
+void wane__sampler_steer(struct wane__sampler *sampler, float temperature, float top_p);
+/* From the next draw on: other random numbers for the same indices. */
+void wane__sampler_reseed(struct wane__sampler *sampler, uint64_t seed);
 
 /* Range checks of the settings, in words that name field, value and range. */
 int wane__sampling_check(const wane_sampling *settings, int vocab_size, wane_error *error);

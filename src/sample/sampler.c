@@ -34,8 +34,10 @@ enum { FIRST_ROUND = 4, LAST_ROUND = 4096 };
 #define FREEZING 1e-30f
 
 struct wane__sampler {
-    wane_sampling settings; /* without its bias list: `named` holds that */
-    float min_p_distance;   /* ln min_p: how far below the best logit a token may lie */
+    wane_sampling
+        settings; /* without its bias list: `named` holds that; temperature and top-p as they are steered */
+    float own_temperature, own_top_p; /* the request's */
+    float min_p_distance;             /* ln min_p: how far below the best logit a token may lie */
     int vocab_size;
     bool forbids; /* some bias is -infinity */
     struct wane__named named;
@@ -89,6 +91,8 @@ int wane__sampler_reset(struct wane__sampler *sampler, const wane_sampling *sett
     if (status != WANE_OK) return status;
     sampler->settings = *settings;
     sampler->settings.bias = NULL;
+    sampler->own_temperature = settings->temperature;
+    sampler->own_top_p = settings->top_p;
     sampler->min_p_distance = settings->min_p > 0 ? logf(settings->min_p) : 0;
     sampler->forbids = false;
     for (size_t i = 0; i < settings->bias_count; i++)
@@ -132,6 +136,15 @@ void wane__sampler_accept(struct wane__sampler *sampler, int32_t token) {
 
 uint64_t wane__sampler_seed(const struct wane__sampler *sampler) {
     return sampler->settings.seed;
+}
+
+void wane__sampler_steer(struct wane__sampler *sampler, float temperature, float top_p) {
+    sampler->settings.temperature = isnan(temperature) ? sampler->own_temperature : temperature;
+    sampler->settings.top_p = isnan(top_p) ? sampler->own_top_p : top_p;
+}
+
+void wane__sampler_reseed(struct wane__sampler *sampler, uint64_t seed) {
+    sampler->settings.seed = seed;
 }
 
 /* -------------------------------------------------------------- candidates */

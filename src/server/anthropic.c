@@ -46,12 +46,18 @@ static bool check_type(const json_t *block, const char *where, struct wane__prob
     return true;
 }
 
+/* Whose text it is: only a system's may hold an instruction, and only the field's a line of the client's. */
+enum place { OF_USER, OF_SYSTEM, IN_SYSTEM_FIELD };
+
 /* Append the text of a string or of an array of text blocks to `out`. `call` counts what was dropped. */
-static bool gather(struct wane__call *call, const json_t *content, const char *where, bool is_system,
+static bool gather(struct wane__call *call, const json_t *content, const char *where, enum place place,
                    struct wane__buf *out, struct wane__problem *problem) {
     char shown[80], name[96];
     if (json_is_string(content)) {
-        wane__buf_append(out, json_string_value(content), json_string_length(content));
+        const char *text = json_string_value(content);
+        size_t size = json_string_length(content);
+        if (place != OF_USER && !wane__call_take_ssp(call, where, &text, &size, problem)) return false;
+        wane__buf_append(out, text, size);
         return true;
     }
     if (!json_is_array(content)) {
@@ -66,12 +72,16 @@ static bool gather(struct wane__call *call, const json_t *content, const char *w
         if (!check_type(block, name, problem)) return false;
         const json_t *text = json_object_get(block, "text");
         const char *bytes = json_string_value(text);
-        if (is_system && index == 0 && strncmp(bytes, client_line, sizeof client_line - 1) == 0) {
+        size_t size = json_string_length(text);
+        if (place == IN_SYSTEM_FIELD && index == 0 &&
+            strncmp(bytes, client_line, sizeof client_line - 1) == 0) {
             call->dropped_blocks++;
             continue;
         }
+        if (place != OF_USER && !wane__call_take_ssp(call, name, &bytes, &size, problem)) return false;
+        if (size == 0) continue;
         if (out->size > start) wane__buf_text(out, joint);
-        wane__buf_append(out, bytes, json_string_length(text));
+        wane__buf_append(out, bytes, size);
     }
     return true;
 }
@@ -89,7 +99,7 @@ static bool add(struct wane__call *call, const char *role, struct wane__buf *tex
 
 static bool read_system(struct wane__call *call, const json_t *system, struct wane__problem *problem) {
     struct wane__buf text = {0};
-    bool fine = gather(call, system, "system", true, &text, problem);
+    bool fine = gather(call, system, "system", IN_SYSTEM_FIELD, &text, problem);
     if (fine && text.size > 0) fine = add(call, "system", &text, problem);
     wane__buf_free(&text);
     return fine;
@@ -117,31 +127,48 @@ static const char *read_role(const json_t *message, size_t index, struct wane__p
     return NULL;
 }
 
+/* One message's text into `piece`. `skip`: it was an instruction and nothing else, and so is no message. */
+static bool read_piece(struct wane__call *call, const char *role, const json_t *message, size_t index,
+                       bool last, struct wane__buf *piece, bool *skip, struct wane__problem *problem) {
+    char where[48];
+    bool is_system = strcmp(role, "system") == 0, had = call->ssp.given;
+    snprintf(where, sizeof where, "messages.%zu.content", index);
+    if (!gather(call, json_object_get(message, "content"), where, is_system ? OF_SYSTEM : OF_USER, piece,
+                problem))
+        return false;
+    *skip = piece->size == 0 && call->ssp.given && !had;
+    if (piece->size > 0 || *skip || (last && strcmp(role, "assistant") == 0)) return true;
+    return wane__problem(problem, WANE__PROBLEM_INVALID, where,
+                         "%s: it is empty; only a last message of the assistant may be", where);
+}
+
 /* Messages in order; consecutive ones of a role are one turn. */
 static bool read_turns(struct wane__call *call, const json_t *messages, struct wane__buf *text,
                        struct wane__problem *problem) {
     const char *turn = NULL;
     size_t index, count = json_array_size(messages);
     const json_t *message;
+    bool fine = true;
+    struct wane__buf piece = {0};
     json_array_foreach(messages, index, message) {
-        char where[48];
-        snprintf(where, sizeof where, "messages.%zu.content", index);
+        bool skip = false;
         const char *role = read_role(message, index, problem);
-        if (role == NULL) return false;
-        if (turn != NULL && turn != role && !add(call, turn, text, problem)) return false;
-        if (text->size > 0) wane__buf_text(text, joint);
-        size_t before = text->size;
-        if (!gather(call, json_object_get(message, "content"), where, false, text, problem)) return false;
-        bool is_empty = text->size == before,
-             may_be_empty = index + 1 == count && strcmp(role, "assistant") == 0;
-        if (is_empty && before > 0) text->size -= sizeof joint - 1;
-        if (is_empty && !may_be_empty) {
-            return wane__problem(problem, WANE__PROBLEM_INVALID, where,
-                                 "%s: it is empty; only a last message of the assistant may be", where);
-        }
+        wane__buf_clear(&piece);
+        fine = role != NULL &&
+               read_piece(call, role, message, index, index + 1 == count, &piece, &skip, problem);
+        if (fine && !skip && turn != NULL && turn != role) fine = add(call, turn, text, problem);
+        if (!fine) break;
+        if (skip) continue;
+        if (text->size > 0 && piece.size > 0) wane__buf_text(text, joint);
+        wane__buf_append(text, piece.data, piece.size);
+        text->failed = text->failed || piece.failed;
         turn = role;
     }
-    return turn == NULL || add(call, turn, text, problem);
+    wane__buf_free(&piece);
+    if (!fine || turn != NULL) return fine && add(call, turn, text, problem);
+    return call->message_count > 0 ||
+           wane__problem(problem, WANE__PROBLEM_INVALID, "messages",
+                         "messages: there is nothing but an SSP; at least one message must have text");
 }
 
 static bool read_messages(struct wane__call *call, const json_t *messages, struct wane__problem *problem) {

@@ -18,6 +18,7 @@ static const char *stop_reason(wane_finish finish) {
     case WANE_FINISH_STOP: return "stop_sequence";
     case WANE_FINISH_LENGTH: return "max_tokens";
     case WANE_FINISH_CONTEXT: return "model_context_window_exceeded";
+    case WANE_FINISH_FUSE: return "refusal"; /* what clients know of a reply that was not let go on */
     case WANE_FINISH_END:
     case WANE_FINISH_NONE: break;
     }
@@ -74,7 +75,7 @@ static void close_stream(struct wane__exchange *x, const wane_event *end) {
     put_stop(end, &x->out);
     wane__buf_text(&x->out, "},");
     put_usage(x, end->reply_tokens, &x->out);
-    wane__http_put_vote(end, &x->out);
+    wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 
@@ -101,7 +102,7 @@ static void put_whole(struct wane__exchange *x, const wane_event *end) {
     put_stop(end, &x->out);
     wane__buf_text(&x->out, ",");
     put_usage(x, end->reply_tokens, &x->out);
-    wane__http_put_vote(end, &x->out);
+    wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}");
 }
 

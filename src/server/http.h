@@ -32,7 +32,9 @@ struct wane__exchange {
 
     /* A request to generate. */
     struct wane__call call;
-    wane_quality quality; /* what call.generation.quality points to */
+    wane_quality quality;   /* what call.generation.quality points to */
+    unsigned prepare;       /* steps that its texts went through */
+    wane_prepared prepared; /* what they changed                 */
     bool has_call;
     const struct wane__dialect *dialect;
     wane_ticket *ticket;
@@ -99,8 +101,14 @@ bool wane__server_may_vote(const struct wane_server *server);
 void wane__server_free_quality(struct wane_server *server);
 /* Settle mode, domain and hold of the parsed call. False: `problem`. */
 bool wane__http_quality(struct wane__exchange *exchange);
-/* `,"wane":{…}` when the reply was voted on. */
-void wane__http_put_vote(const wane_event *end, struct wane__buf *out);
+/* `,"wane":{…}`, where there is something to say: a vote, the fuse, an SSP, text that was prepared. */
+void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end, struct wane__buf *out);
+
+/* http_prepare.c: check the options' steps. */
+int wane__server_set_prepare(struct wane_server *server, const wane_server_options *options,
+                             wane_error *error);
+/* Prepare the texts of the parsed call's users, as the request or else the server says. False: `problem`. */
+bool wane__http_prepare(struct wane__exchange *exchange);
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

@@ -55,21 +55,50 @@ void wane__call_free(struct wane__call *call) {
     if (call != NULL) wane__call_drop_prompt(call);
 }
 
-bool wane__call_add_message(struct wane__call *call, const char *role, char *content, size_t size, bool own) {
+bool wane__call_take_ssp(struct wane__call *call, const char *where, const char **text, size_t *size,
+                         struct wane__problem *problem) {
+    wane_ssp ssp;
+    size_t rest = 0;
+    wane_error error = {0};
+    if (wane_ssp_read(*text, *size, &ssp, &rest, &error) != WANE_OK)
+        return wane__problem(problem, WANE__PROBLEM_INVALID, where, "%s: %s", where, error.text);
+    if (!ssp.given) return true;
+    if (call->ssp.given)
+        return wane__problem(problem, WANE__PROBLEM_INVALID, where,
+                             "%s: SSP: this is the second one; a request has one", where);
+    call->ssp = ssp;
+    *text += rest;
+    *size -= rest;
+    return true;
+}
+
+static bool own_text(struct wane__call *call, char *content) {
     /* Grown by doubling: the count is a power of two when the room is used up. */
+    if ((call->owned_count & (call->owned_count - 1)) == 0) {
+        size_t room = call->owned_count ? call->owned_count * 2 : 1;
+        char **more = wane__resize(call->owned, room, sizeof *more);
+        if (more == NULL) return false;
+        call->owned = more;
+    }
+    call->owned[call->owned_count++] = content;
+    return true;
+}
+
+bool wane__call_exchange_text(struct wane__call *call, size_t message, char *content, size_t size) {
+    if (!own_text(call, content)) return false;
+    call->messages[message].content = content;
+    call->messages[message].content_size = size;
+    return true;
+}
+
+bool wane__call_add_message(struct wane__call *call, const char *role, char *content, size_t size, bool own) {
     size_t count = call->message_count;
     if ((count & (count - 1)) == 0) {
         wane_message *more = wane__resize(call->messages, count ? count * 2 : 1, sizeof *more);
         if (more == NULL) return false;
         call->messages = more;
     }
-    if (own && (call->owned_count & (call->owned_count - 1)) == 0) {
-        size_t room = call->owned_count ? call->owned_count * 2 : 1;
-        char **more = wane__resize(call->owned, room, sizeof *more);
-        if (more == NULL) return false;
-        call->owned = more;
-    }
-    if (own) call->owned[call->owned_count++] = content;
+    if (own && !own_text(call, content)) return false;
     call->messages[call->message_count++] = (wane_message){role, content, size};
     return true;
 }

@@ -47,9 +47,12 @@ struct wane__call {
     size_t stop_count;
     wane_bias *bias;
     const char *mode, *domain, *hold; /* as the request says; NULL: it does not */
-    int kind;                         /* WANE_KIND_…; -1: not given                     */
-    int dropped_blocks;               /* client metadata that was not a prompt          */
-    wane_generation generation;       /* ready for the scheduler, but for tenant and deadline */
+    wane_ssp ssp;                     /* taken from the system text             */
+    bool says_prepare;
+    unsigned prepare;           /* 1 << WANE_PREPARE_…, where `says_prepare` */
+    int kind;                   /* WANE_KIND_…; -1: not given                     */
+    int dropped_blocks;         /* client metadata that was not a prompt          */
+    wane_generation generation; /* ready for the scheduler, but for tenant and deadline */
 };
 
 /*
@@ -65,6 +68,15 @@ void wane__call_drop_prompt(struct wane__call *call);
 /* Tokenise the prompt: append to `tokens`. Thread-safe. */
 bool wane__call_tokenize(const struct wane__call *call, const wane_model *model, wane_tokens *tokens,
                          struct wane__problem *problem);
+
+/*
+ * Take the structured system instruction from the beginning of a system text, named `where` in messages. False: it is wrong, or the
+ * second one.
+ */
+bool wane__call_take_ssp(struct wane__call *call, const char *where, const char **text, size_t *size,
+                         struct wane__problem *problem);
+/* Put a text that was allocated, and is now the call's, in the place of a message's. False without memory. */
+bool wane__call_exchange_text(struct wane__call *call, size_t message, char *content, size_t size);
 
 /* Add a message whose text is `content`; `own`: it was allocated and is now the call's. False without memory. */
 bool wane__call_add_message(struct wane__call *call, const char *role, char *content, size_t size, bool own);

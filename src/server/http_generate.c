@@ -84,7 +84,8 @@ static bool parse(struct wane__exchange *exchange, wane_tokens *tokens) {
     wane__buf_free(&exchange->body);
     if (fine)
         fine = wane__route_check_model(exchange, call->model, exchange->shape) && read_deadline(exchange) &&
-               read_kind(exchange) && wane__http_quality(exchange);
+               read_kind(exchange) && wane__http_quality(exchange) && wane__http_prepare(exchange);
+    if (fine) wane__metrics_policy(&server->metrics, &call->ssp, exchange->prepare, &exchange->prepared);
     if (fine && call->dropped_blocks > 0) wane__metrics_dropped(&server->metrics, call->dropped_blocks);
     return fine && wane__call_tokenize(call, server->model, tokens, &exchange->problem);
 }

@@ -2,7 +2,9 @@
  * http_quality.c - which quality settings a request gets, and what a reply says of its vote.
  *
  *     domain    of the request (field or header), else of its key, else the server's own settings
- *     mode      of the request, where the server allows requests to ask for it; else of its key, else the domain's
+ *               (an SSP's domain, where the server has one of that name, stands between request and key)
+ *     mode      of the request, where the server allows requests to ask for it; else of its key, else the domain's;
+ *               an SSP asks for mode WANE, and is applied to the settings last
  *     hold      of the request; a reply that is not streamed is always held: there is nothing to follow
  *
  * Refuses, before anything is queued, what the server does not know or allow, and says what it does.
@@ -118,10 +120,26 @@ static bool refuse(struct wane__exchange *exchange, const char *name, const char
                          "%s: \"%.60s\" is not allowed; it must be %s", name, text, allowed);
 }
 
+/*
+ * The server's own settings for the domain of the SSP outrank the key's, and stand for the table's row. Whoever checks domains by the
+ * text itself does it here, before this: `call->ssp.value[WANE_SSP_DOMAIN]` is what counts, and the call's messages are whole.
+ */
+static void follow_ssp(struct wane__exchange *exchange, const wane_quality **chosen) {
+    wane_ssp *ssp = &exchange->call.ssp;
+    const char *name = wane_ssp_value_name(WANE_SSP_DOMAIN, ssp->value[WANE_SSP_DOMAIN]);
+    const struct wane__domain *domain = name != NULL ? find_domain(exchange->server, name) : NULL;
+    if (domain == NULL) return;
+    *chosen = &domain->quality;
+    ssp->settled = true;
+}
+
 static bool read_domain(struct wane__exchange *exchange, const wane_quality **chosen) {
     const struct wane_server *server = exchange->server;
     const char *name = wish_of(exchange, exchange->call.domain, "wane-domain");
-    if (name == NULL) return true;
+    if (name == NULL) {
+        follow_ssp(exchange, chosen);
+        return true;
+    }
     const struct wane__domain *domain = find_domain(server, name);
     if (domain != NULL) {
         *chosen = &domain->quality;
@@ -137,11 +155,29 @@ static bool read_domain(struct wane__exchange *exchange, const wane_quality **ch
     return refuse(exchange, "wane_domain", name, list);
 }
 
+/* An SSP is carried out by mode WANE and by no other: where that is not to be had, it must not seem to be in force. */
+static bool read_mode_of_ssp(struct wane__exchange *exchange, const char *name, int *mode) {
+    if (name != NULL && wane_mode_from(name) != WANE_MODE_WANE)
+        return wane__problem(
+            &exchange->problem, WANE__PROBLEM_INVALID, "sfcl_mode",
+            "sfcl_mode: \"%.60s\" contradicts the SSP, which is carried out in mode wane; leave "
+            "one of them out",
+            name);
+    if (*mode != WANE_MODE_WANE && (exchange->server->request_modes & 1u << WANE_MODE_WANE) == 0)
+        return wane__problem(
+            &exchange->problem, WANE__PROBLEM_INVALID, "system",
+            "system: SSP: it is carried out in mode wane, which this server lets no request "
+            "choose; leave it out, or start the server with --request-modes wane or --mode wane");
+    *mode = WANE_MODE_WANE;
+    return true;
+}
+
 static bool read_mode(struct wane__exchange *exchange, int *mode) {
     const char *name = wish_of(exchange, exchange->call.mode, "wane-mode");
-    if (name == NULL) return true;
-    int wanted = wane_mode_from(name);
+    if (name == NULL && !exchange->call.ssp.given) return true;
+    int wanted = name != NULL ? wane_mode_from(name) : WANE_MODE_WANE;
     if (wanted < 0) return refuse(exchange, "sfcl_mode", name, "off, legacy or wane");
+    if (exchange->call.ssp.given) return read_mode_of_ssp(exchange, name, mode);
     if (wanted != *mode && (exchange->server->request_modes & 1u << wanted) == 0) {
         char allowed[120] = "left out: this server lets no request choose its mode";
         size_t used = 0;
@@ -182,20 +218,74 @@ bool wane__http_quality(struct wane__exchange *exchange) {
     mode = exchange->key.mode >= 0 ? exchange->key.mode : chosen->mode;
     if (!read_mode(exchange, &mode) || !read_hold(exchange)) return false;
     exchange->quality.mode = mode;
+    wane_ssp_apply(&exchange->call.ssp, &exchange->quality);
     exchange->call.generation.quality = mode != WANE_MODE_OFF ? &exchange->quality : NULL;
     return true;
 }
 
-void wane__http_put_vote(const wane_event *end, struct wane__buf *out) {
+/* ------------------------------------------------------------------------ what a reply says */
+
+/* Members of one object, by turns: what is to be said, by whom there is something to say. */
+static void begin_member(struct wane__buf *out, int *count, const char *name) {
+    wane__buf_format(out, "%s\"%s\":{", (*count)++ == 0 ? ",\"wane\":{" : ",", name);
+}
+
+static void put_vote(const wane_event *end, struct wane__buf *out, int *count) {
     if (end->answers == 0) return;
-    wane__buf_format(out,
-                     ",\"wane\":{\"vote\":{\"answers\":%d,\"chosen\":%d,\"forked_at\":%d,\"by_value\":%s,"
-                     "\"spare_tokens\":%d",
+    begin_member(out, count, "vote");
+    wane__buf_format(out, "\"answers\":%d,\"chosen\":%d,\"forked_at\":%d,\"by_value\":%s,\"spare_tokens\":%d",
                      end->answers, end->chosen, end->forked_at, end->by_value ? "true" : "false",
                      end->spare_tokens);
     if (end->chosen_text != NULL) {
         wane__buf_text(out, ",\"text\":");
         wane__json_string(out, end->chosen_text, end->chosen_size);
     }
-    wane__buf_text(out, "}}");
+    wane__buf_text(out, "}");
+}
+
+static void put_fuse(const wane_event *end, struct wane__buf *out, int *count) {
+    if (end->finish != WANE_FINISH_FUSE) return;
+    begin_member(out, count, "fuse");
+    wane__buf_format(out, "\"rule\":\"%s\",\"fallback\":\"%s\",\"period\":", wane_fuse_name(end->fuse),
+                     wane_fallback_name(end->fallback));
+    wane__buf_format(out, end->fuse_period > 0 ? "%d" : "null", end->fuse_period);
+    wane__buf_text(out, ",\"entropy_std\":");
+    wane__json_number(out, end->fuse_spread);
+    wane__buf_text(out, "}");
+}
+
+/* What was applied, and whether the domain's part of it came from the server's settings or from the table. */
+static void put_ssp(const wane_ssp *ssp, struct wane__buf *out, int *count) {
+    int pairs = 0;
+    if (!ssp->given) return;
+    begin_member(out, count, "ssp");
+    for (int key = 0; key < WANE_SSP_KEYS; key++) {
+        const char *value = wane_ssp_value_name(key, ssp->value[key]);
+        if (value == NULL) continue;
+        wane__buf_format(out, "%s\"%s\":\"%s\"", pairs++ > 0 ? "," : "", wane_ssp_key_name(key), value);
+    }
+    if (ssp->settled) wane__buf_text(out, ",\"settings\":\"server\"");
+    wane__buf_text(out, "}");
+}
+
+static void put_prepared(const struct wane__exchange *exchange, struct wane__buf *out, int *count) {
+    int steps = 0;
+    if (exchange->prepare == 0) return;
+    begin_member(out, count, "prepare");
+    for (int i = 0; i < WANE_PREPARE_STEPS; i++) {
+        if ((exchange->prepare & 1u << i) == 0) continue;
+        wane__buf_format(out, "%s\"%s\":%llu", steps++ > 0 ? "," : "", wane_prepare_name(i),
+                         (unsigned long long)exchange->prepared.changes[i]);
+    }
+    wane__buf_text(out, "}");
+}
+
+void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end,
+                         struct wane__buf *out) {
+    int count = 0;
+    put_vote(end, out, &count);
+    put_fuse(end, out, &count);
+    put_ssp(&exchange->call.ssp, out, &count);
+    put_prepared(exchange, out, &count);
+    if (count > 0) wane__buf_text(out, "}");
 }

@@ -60,6 +60,35 @@ static bool read_memo(struct wane__call *call, const json_t *value, struct wane_
     return true;
 }
 
+static bool read_prepare(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
+    char shown[80];
+    wane_error error = {0};
+    size_t index;
+    const json_t *item;
+    call->says_prepare = true;
+    call->prepare = 0;
+    if (!json_is_string(value) && !json_is_array(value))
+        return wane__problem(
+            problem, WANE__PROBLEM_INVALID, "wane_prepare",
+            "wane_prepare: %s is not allowed; it must be a string or an array of names of steps",
+            wane__json_show(value, shown, sizeof shown));
+    if (json_is_string(value) &&
+        wane_prepare_from(json_string_value(value), &call->prepare, &error) != WANE_OK)
+        return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_prepare", "wane_prepare: %s", error.text);
+    json_array_foreach(value, index, item) {
+        unsigned steps = 0;
+        if (!json_is_string(item))
+            return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_prepare",
+                                 "wane_prepare: %s is not allowed; it must be the name of a step",
+                                 wane__json_show(item, shown, sizeof shown));
+        if (wane_prepare_from(json_string_value(item), &steps, &error) != WANE_OK)
+            return wane__problem(problem, WANE__PROBLEM_INVALID, "wane_prepare", "wane_prepare: %s",
+                                 error.text);
+        call->prepare |= steps;
+    }
+    return true;
+}
+
 /*
  * Sampling fields of both families. count_tokens takes the fields of a message request too, checks them alike, and
  * counts the same prompt: a client may post the very body it is about to send.
@@ -82,6 +111,7 @@ static const struct wane__field common[] = {
     {"wane_domain", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(domain), NULL, NULL},
     {"wane_hold", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(hold), NULL, NULL},
     {"wane_memo", ANY, WANE__FIELD_READ, 0, 0, 0, read_memo, NULL},
+    {"wane_prepare", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_READ, 0, 0, 0, read_prepare, NULL},
     {"metadata", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"service_tier", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"tools", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_ABSENT, 0, 0, 0, NULL, "tools are not supported"},

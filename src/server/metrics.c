@@ -97,7 +97,8 @@ void wane__metric_whole(struct wane__buf *out, const char *name, const char *typ
     wane__buf_format(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
-static void real(struct wane__buf *out, const char *name, const char *type, const char *help, double value) {
+void wane__metric_real(struct wane__buf *out, const char *name, const char *type, const char *help,
+                       double value) {
     wane__metric_head(out, name, type, help);
     wane__buf_format(out, "%s %.9g\n", name, isfinite(value) ? value : 0.0);
 }
@@ -160,9 +161,10 @@ static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out
                        "Tokens decoded for answers that were not given out.", s->spare_tokens);
     wane__metric_whole(out, "wane_engine_rows_total", counter, "Rows sampled; by calls, the batch size.",
                        s->engine_rows);
-    real(out, "wane_engine_seconds_total", counter, "Seconds inside the engine.", s->engine_seconds);
-    real(out, "wane_busy_seconds_total", counter, "Seconds with at least one sequence running.",
-         s->busy_seconds);
+    wane__metric_real(out, "wane_engine_seconds_total", counter, "Seconds inside the engine.",
+                      s->engine_seconds);
+    wane__metric_real(out, "wane_busy_seconds_total", counter, "Seconds with at least one sequence running.",
+                      s->busy_seconds);
 }
 
 static void write_head(const wane_head_state *h, struct wane__buf *out) {
@@ -275,8 +277,8 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
     write_head(certified, out);
     write_drafts(drafts, out);
     pthread_mutex_lock(&metrics->lock);
-    real(out, "wane_uptime_seconds", "gauge", "Seconds since the server started.",
-         wane__now() - metrics->started);
+    wane__metric_real(out, "wane_uptime_seconds", "gauge", "Seconds since the server started.",
+                      wane__now() - metrics->started);
     write_requests(metrics, routes, route_count, out);
     wane__metric_whole(out, "wane_http_disconnects_total", "counter",
                        "Clients that left before their reply was complete.", metrics->disconnects);

@@ -22,6 +22,9 @@ struct wane__metrics {
     double started;
     uint64_t requests[WANE__METRIC_ROUTES][WANE__METRIC_CODES];
     uint64_t dropped_blocks, disconnects;
+    uint64_t ssp[WANE_SSP_KEYS][WANE_SSP_DOMAINS]; /* requests, by key and value; 0: without the key */
+    uint64_t ssp_requests;
+    uint64_t prepared_requests, prepared[WANE_PREPARE_STEPS];
     struct wane__histogram first_token, per_token, queue;
     double typical_seconds; /* of a reply, newest counting most; 0 before the first */
 };
@@ -35,6 +38,9 @@ void wane__metrics_request(struct wane__metrics *metrics, int route, int status)
 void wane__metrics_reply(struct wane__metrics *metrics, const wane_event *end);
 void wane__metrics_dropped(struct wane__metrics *metrics, int blocks);
 void wane__metrics_disconnect(struct wane__metrics *metrics);
+/* A request's SSP, and what its text preparation changed; `steps` 0: it had none. */
+void wane__metrics_policy(struct wane__metrics *metrics, const wane_ssp *ssp, unsigned steps,
+                          const wane_prepared *prepared);
 /* Whole seconds after which one place in a full queue should be free: what a 429 says. */
 unsigned wane__metrics_retry_after(struct wane__metrics *metrics, const wane_scheduler_state *state);
 
@@ -47,9 +53,16 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
 void wane__metric_head(struct wane__buf *out, const char *name, const char *type, const char *help);
 void wane__metric_whole(struct wane__buf *out, const char *name, const char *type, const char *help,
                         uint64_t value);
+/* The same of SSPs and of text preparation. */
+void wane__metrics_write_policy(struct wane__metrics *metrics, struct wane__buf *out);
 /* The same of the gate, and of corrections of tokens (metrics_quality.c). */
 void wane__metrics_write_gate(const wane_gate_state *gate, struct wane__buf *out);
 void wane__metrics_write_corrections(const wane_correction_state *corrections, struct wane__buf *out);
+/* The same of the governor and of what stands behind it; and of the cache under all (metrics_quality.c). */
+void wane__metrics_write_governor(const wane_governor_state *governor, struct wane__buf *out);
+void wane__metrics_write_cache(const wane_scheduler_state *scheduler, struct wane__buf *out);
+void wane__metric_real(struct wane__buf *out, const char *name, const char *type, const char *help,
+                       double value);
 /* The same of the model's memo. */
 void wane__metrics_write_memo(const wane_memo_state *memo, struct wane__buf *out);
 /* The same of the table of the model of that name. */

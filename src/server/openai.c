@@ -33,9 +33,9 @@ static bool no_memory(struct wane__problem *problem) {
 
 /* ---------------------------------------------------------------- messages */
 
-/* The text of an array of parts, joined by line ends as templates join them. */
-static bool join_parts(const json_t *parts, const char *where, struct wane__buf *out,
-                       struct wane__problem *problem) {
+/* The text of an array of parts, joined by line ends as templates join them. Of a system's, the instruction is taken. */
+static bool join_parts(struct wane__call *call, bool is_system, const json_t *parts, const char *where,
+                       struct wane__buf *out, struct wane__problem *problem) {
     static const char *const allowed[] = {"type", "text", NULL};
     size_t index;
     const json_t *part;
@@ -51,23 +51,31 @@ static bool join_parts(const json_t *parts, const char *where, struct wane__buf 
         const json_t *text = json_object_get(part, "text");
         if (!json_is_string(text)) return refuse(name, text, "an object with a string \"text\"", problem);
         if (!wane__fields_only(part, name, allowed, problem)) return false;
+        const char *bytes = json_string_value(text);
+        size_t size = json_string_length(text);
+        bool had = call->ssp.given;
+        if (is_system && !wane__call_take_ssp(call, name, &bytes, &size, problem)) return false;
+        if (size == 0 && call->ssp.given && !had) continue;
         if (out->size > 0) wane__buf_text(out, "\n");
-        wane__buf_append(out, json_string_value(text), json_string_length(text));
+        wane__buf_append(out, bytes, size);
     }
     return true;
 }
 
 static bool add_content(struct wane__call *call, const char *role, const json_t *content, const char *where,
                         struct wane__problem *problem) {
+    bool is_system = strcmp(role, "system") == 0, had = call->ssp.given;
     if (json_is_string(content)) {
-        char *text = (char *)(uintptr_t)json_string_value(content); /* lives in the body; never written to */
-        return wane__call_add_message(call, role, text, json_string_length(content), false) ||
-               no_memory(problem);
+        const char *text = json_string_value(content); /* lives in the body; never written to */
+        size_t size = json_string_length(content);
+        if (is_system && !wane__call_take_ssp(call, where, &text, &size, problem)) return false;
+        if (size == 0 && call->ssp.given && !had) return true; /* nothing but the instruction */
+        return wane__call_add_message(call, role, (char *)(uintptr_t)text, size, false) || no_memory(problem);
     }
     if (!json_is_array(content)) return refuse(where, content, "a string or an array of text parts", problem);
     struct wane__buf text = {0};
-    bool fine = join_parts(content, where, &text, problem);
-    if (fine) {
+    bool fine = join_parts(call, is_system, content, where, &text, problem);
+    if (fine && (text.size > 0 || !call->ssp.given || had)) {
         wane__buf_append(&text, "", 0);
         fine = !text.failed && wane__call_add_message(call, role, text.data, text.size, true);
         if (fine) text = (struct wane__buf){0};
@@ -129,7 +137,9 @@ static bool read_messages(struct wane__call *call, const json_t *messages, struc
     json_array_foreach(messages, index, message) {
         if (!read_message(call, message, index, problem)) return false;
     }
-    return true;
+    return call->message_count > 0 ||
+           wane__problem(problem, WANE__PROBLEM_INVALID, "messages",
+                         "messages: there is nothing but an SSP; at least one message must have text");
 }
 
 /* ------------------------------------------------------------------ prompt */

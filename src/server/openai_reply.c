@@ -16,6 +16,8 @@ static bool is_chat(const struct wane__exchange *x) {
 }
 
 static const char *finish_reason(wane_finish finish) {
+    if (finish == WANE_FINISH_FUSE)
+        return "content_filter"; /* what clients know of a reply that was not let go on */
     return finish == WANE_FINISH_LENGTH || finish == WANE_FINISH_CONTEXT ? "length" : "stop";
 }
 
@@ -182,7 +184,7 @@ static void put_logprobs(struct wane__exchange *x, bool streamed) {
 /* The end of each chunk's object; OpenAI sends a null usage on all but the last when usage was asked for. */
 static void end_chunk(struct wane__exchange *x, const wane_event *end) {
     wane__buf_text(&x->out, x->call.include_usage ? "],\"usage\":null" : "]");
-    if (end != NULL) wane__http_put_vote(end, &x->out);
+    if (end != NULL) wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}\n\n");
 }
 
@@ -259,7 +261,7 @@ static void put_whole(struct wane__exchange *x, const wane_event *end) {
     put_logprobs(x, false);
     wane__buf_format(&x->out, ",\"finish_reason\":\"%s\"}],", finish_reason(end->finish));
     put_usage(x);
-    wane__http_put_vote(end, &x->out);
+    wane__http_put_wane(x, end, &x->out);
     wane__buf_text(&x->out, "}");
 }
 

@@ -184,6 +184,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_model_get_correction_state(server->model, &corrections);
     wane__metrics_write_gate(&gate, &exchange->out);
     wane__metrics_write_corrections(&corrections, &exchange->out);
+    wane_governor_state governor;
+    wane_model_get_governor_state(server->model, &governor);
+    wane__metrics_write_governor(&governor, &exchange->out);
+    wane__metrics_write_cache(&state, &exchange->out);
+    wane__metrics_write_policy(&server->metrics, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

@@ -119,6 +119,12 @@ void wane__scheduler_settle(wane_scheduler *s) {
     to->engine_rows += from->engine_rows;
     to->engine_seconds += from->engine_seconds;
     to->busy_seconds += from->busy_seconds;
+    to->kv_held = to->kv_cells = 0;
+    for (int i = 0; i < s->slot_count; i++) {
+        if (s->slot[i].held == 0) continue;
+        to->kv_held += (uint64_t)s->slot[i].held;
+        to->kv_cells += (uint64_t)s->engine->facts.context;
+    }
     *from = (wane_scheduler_state){0};
 }
 

@@ -220,6 +220,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     bool local = false;
     int code = wane_generation_check(&trial, server->defaults.vocab_size, error);
     if (code == WANE_OK) code = wane__server_set_quality(server, options, error);
+    if (code == WANE_OK) code = wane__server_set_prepare(server, options, error);
     if (code == WANE_OK && options->key_file != NULL) {
         code = wane__keys_load(options->key_file, &server->log, &server->keys, error);
         if (code == WANE_OK) code = wane__server_check_keys(server, options->key_file, error);

@@ -30,6 +30,7 @@ struct wane_server {
     struct wane__domain *domains; /* owned, names too */
     size_t domain_count;
     unsigned request_modes;
+    unsigned prepare, request_prepare; /* 1 << WANE_PREPARE_… */
     size_t max_body;
     int max_connections;
     uint32_t ping_ms;

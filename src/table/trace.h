@@ -82,7 +82,7 @@ struct wane__trace_vote {
 struct wane__trace_end {
     char request[WANE__TRACE_ID_MOST + 1];
     char finish
-        [16]; /* "end", "stop", "length", "context", "cancelled", "timeout", "failed", "shutdown", "abandoned" */
+        [16]; /* "end", "stop", "length", "context", "fuse", "cancelled", "timeout", "failed", "shutdown", "abandoned" */
     int tokens;   /* drawn, the one that ended the turn included */
     int redacted; /* token records that were left out by redaction */
     double ms;    /* from the request's coming to its end */

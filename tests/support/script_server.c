@@ -17,6 +17,7 @@
  *     quality       an object with fields of wane_quality; mode and final_value are strings
  *     domains       an object of such objects, by name
  *     request_modes names of modes
+ *     prepare, request_prepare  names of steps of text preparation, with commas between
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
  */
 #include "model.h"
@@ -163,6 +164,12 @@ static void read_quality(const json_t *from, wane_quality *q) {
     q->clamp = number(from, "clamp", q->clamp);
     q->answers = number(from, "answers", q->answers);
     q->doubt_budget = number(from, "doubt_budget", q->doubt_budget);
+    const char *fuse = json_string_value(json_object_get(from, "fuse")),
+               *fallback = json_string_value(json_object_get(from, "fallback"));
+    const json_t *limit = json_object_get(from, "fuse_limit");
+    if (fuse != NULL) q->fuse = wane_fuse_from(fuse);
+    if (fallback != NULL) q->fallback = wane_fallback_from(fallback);
+    if (limit != NULL) q->fuse_limit = (float)json_number_value(limit);
     q->final_value = json_string_value(json_object_get(from, "final_value"));
 }
 
@@ -185,8 +192,18 @@ static void read_qualities(const json_t *file, struct setup *setup, wane_server_
         1u << wane_mode_from(json_string_value(value));
 }
 
+static unsigned steps(const json_t *file, const char *name) {
+    const char *list = json_string_value(json_object_get(file, name));
+    unsigned bits = 0;
+    wane_error error = {0};
+    if (list != NULL && wane_prepare_from(list, &bits, &error) != WANE_OK) die(name, error.text);
+    return bits;
+}
+
 static void read_options(const json_t *file, wane_server_options *options) {
     wane_server_options_init(options);
+    options->prepare = steps(file, "prepare");
+    options->request_prepare = steps(file, "request_prepare");
     const char *host = json_string_value(json_object_get(file, "host"));
     if (host != NULL) options->host = host;
     options->port = number(file, "port", 0);

@@ -40,6 +40,12 @@ static const struct field fields[] = {
     FIELD(breaker_wakes, false, 0, 1 << 24),
     FIELD(breaker_seconds, false, 1, 86400),
     FIELD(breaker_temperature, true, 0, 100),
+    FIELD(stability, true, 0.01, 100),
+    FIELD(fuse, false, 0, 2),
+    FIELD(fuse_window, false, 2, 64),
+    FIELD(fuse_limit, true, 0, 10),
+    FIELD(fallback, false, 0, 2),
+    FIELD(consistency, true, 0, 1),
 };
 
 static void put(wane_quality *quality, const struct field *field, double value) {

@@ -1,0 +1,311 @@
+/*
+ * model_governor.c - the governor's stages in a token's way, and a model's profile as the public functions have it.
+ *
+ * Owns the profile. Refuses to steer by thresholds that were not fitted for this very model, and to make a greedy request draw.
+ */
+#include "model_governor.h"
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/rng.h"
+#include "layer.h"
+#include "model.h"
+#include "model_probe.h"
+#include "origin.h"
+#include "sample/entropy.h"
+#include "shipped.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the second draw's random numbers are mixed with. */
+#define AGAIN UINT64_C(0x8cb92ba72f3d8dd7)
+
+void wane__model_governor_init(struct wane__model_governor *governor, struct wane__log *log) {
+    wane_profile_init(&governor->profile);
+    governor->log = log;
+    atomic_init(&governor->spread, NAN);
+    atomic_init(&governor->last_consistency, NAN);
+}
+
+void wane__model_governor_close(struct wane__model_governor *governor) {
+    wane__free(governor->path);
+    governor->path = NULL;
+}
+
+static void count(atomic_ullong *counter) {
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------ a reply */
+
+static void say_once(struct wane__model_governor *g, atomic_bool *said, const char *what) {
+    if (!atomic_exchange(said, true) && g->log != NULL) wane__log(g->log, WANE_LOG_WARN, "%s", what);
+}
+
+/* Does a profile steer this reply? If it should and cannot, that is said once. */
+static bool may_steer(struct wane__model_governor *g, const wane_generation *generation) {
+    if (!generation->quality->governor) return false;
+    if (g->path == NULL) {
+        say_once(g, &g->said, "the governor is off: the model has no profile (wane tune makes one)");
+        return false;
+    }
+    if (g->profile.signal == WANE_SIGNAL_NONE) {
+        say_once(g, &g->said, "the governor is off: the model's profile says that it shows no signal");
+        return false;
+    }
+    return generation->sampling.temperature > 0; /* who asks for the best token gets it */
+}
+
+static float limit_of(struct wane__model_governor *g, const wane_quality *quality) {
+    if (quality->consistency > 0 && !g->consistency && g->look == NULL)
+        say_once(
+            g, &g->said_consistency,
+            "consistency is not looked at: the model's probe was not told to (wane_model_set_consistency)");
+    return g->consistency || g->look != NULL ? quality->consistency : 0;
+}
+
+void wane__model_governor_begin(struct wane__reply *reply, const wane_generation *generation) {
+    struct wane__model_governor *g = reply->rows->governor;
+    const struct wane__model_gate *gate = reply->rows->gate;
+    const wane_quality *quality = generation->quality;
+    struct wane__governor *own = &reply->governor;
+    *own = (struct wane__governor){.hottest = INFINITY};
+    if (g == NULL || quality == NULL || quality->mode != WANE_MODE_WANE) return;
+    wane__fuse_init(&own->fuse, quality);
+    own->fallback = quality->fallback;
+    own->steers = may_steer(g, generation);
+    own->consistency = limit_of(g, quality);
+    if (own->steers) wane__machine_init(&own->machine, &g->profile, quality->stability);
+    own->looks = own->consistency > 0 || (own->steers && g->profile.signal == WANE_SIGNAL_KURTOSIS);
+    own->on = own->steers || own->consistency > 0 || own->fuse.rule != WANE_FUSE_OFF;
+    if (gate != NULL && gate->breaker != NULL && wane__breaker_is_out(gate->breaker, wane__now()))
+        own->hottest = gate->breaker_temperature;
+}
+
+/* ------------------------------------------------------------------ the stages */
+
+static void look(struct wane__reply *reply, int row, wane_signals *signals) {
+    const struct wane__model_governor *g = reply->rows->governor;
+    const struct wane__governor *own = &reply->governor;
+    struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
+    bool wants = own->fuse.rule != WANE_FUSE_OFF || own->steers;
+    struct wane__entropy entropy;
+    if (own->looks && g->look != NULL)
+        g->look(g->look_user, row, signals);
+    else if (own->looks)
+        wane__probe_signals(reply->rows->probe, 0, row, signals);
+    if (source == NULL || !wants || wane__source_entropy(source, &entropy) != WANE_OK) return;
+    signals->entropy = (float)entropy.value;
+    signals->margin = (float)entropy.margin;
+}
+
+static void steer(struct wane__reply *reply, const struct wane__command *command) {
+    float temperature = NAN, top_p = NAN;
+    if (command != NULL) {
+        float hottest = reply->governor.hottest;
+        temperature = command->temperature < hottest ? command->temperature : hottest;
+        if (command->top_p_off) top_p = 1;
+    }
+    wane__sampler_steer(reply->sampler, temperature, top_p);
+    wane__correction_steer(&reply->correction, temperature);
+}
+
+void wane__model_governor_stage(struct wane__reply *reply, int row) {
+    struct wane__model_governor *g = reply->rows->governor;
+    struct wane__governor *own = &reply->governor;
+    struct wane__step *step = &reply->step;
+    look(reply, row, &step->signals);
+    if (own->fuse.rule != WANE_FUSE_OFF) {
+        wane__fuse_see(&own->fuse, (double)step->signals.entropy);
+        atomic_store_explicit(&g->spread, (float)own->fuse.spread, memory_order_relaxed);
+        count(&g->fuse_tokens);
+    }
+    if (!own->steers) return;
+    struct wane__command command = wane__machine_step(&own->machine, step->index, &step->signals);
+    if (isnan(wane__machine_value(&own->machine, &step->signals))) count(&g->missing);
+    if (command.count > 0) count(&g->commands);
+    if (!wane__steering_take(&own->steering, &command, step->index)) count(&g->dropped);
+    step->state = own->machine.state;
+    step->steered = true;
+    steer(reply, wane__steering_at(&own->steering, step->index));
+}
+
+/* Of two tokens, is the second the more probable one? `choice` holds the candidates of its draw, best first. */
+static bool outranks(const struct wane__choice *choice, int32_t first) {
+    for (int i = 0; i < choice->candidate_count; i++) {
+        if (choice->candidates[i].token == first) return false;
+        if (choice->candidates[i].token == choice->token) return true;
+    }
+    return true; /* the first lies behind all that were fetched */
+}
+
+static bool disagrees(const struct wane__reply *reply) {
+    const struct wane__governor *own = &reply->governor;
+    return own->consistency > 0 && reply->step.signals.consistency < own->consistency; /* NaN is not */
+}
+
+int wane__model_governor_draw(struct wane__reply *reply, struct wane__source *source,
+                              struct wane__choice *choice, struct wane__corrected *did, wane_error *error) {
+    int status = wane__correct_stage(reply, source, choice, did, error);
+    if (status != WANE_OK || !disagrees(reply)) return status;
+    struct wane__choice second = {.token = -1};
+    struct wane__corrected again = {0};
+    uint64_t seed = wane__sampler_seed(reply->sampler), other = wane__mix64(seed ^ AGAIN);
+    wane__sampler_reseed(reply->sampler, other);
+    reply->correction.seed = other;
+    status = wane__correct_stage(reply, source, &second, &again, error);
+    wane__sampler_reseed(reply->sampler, seed);
+    reply->correction.seed = seed;
+    if (status != WANE_OK) return status;
+    reply->step.redrawn = second.token != choice->token && outranks(&second, choice->token);
+    if (reply->step.redrawn) {
+        *choice = second;
+        *did = again;
+    } else { /* the list may have grown, and moved */
+        choice->candidates = second.candidates;
+        choice->candidate_count = second.candidate_count;
+        choice->complete = second.complete;
+    }
+    return WANE_OK;
+}
+
+void wane__model_governor_count(struct wane__reply *reply) {
+    struct wane__model_governor *g = reply->rows->governor;
+    const struct wane__step *step = &reply->step;
+    if (step->steered) count(&g->tokens[step->state]);
+    if (!(reply->governor.consistency > 0) || isnan(step->signals.consistency)) return;
+    atomic_store_explicit(&g->last_consistency, step->signals.consistency, memory_order_relaxed);
+    count(&g->judged);
+    if (disagrees(reply)) count(&g->inconsistent);
+    if (step->redrawn) count(&g->changed);
+}
+
+void wane__model_governor_skip(struct wane__reply *reply) {
+    struct wane__governor *own = &reply->governor;
+    wane__fuse_see(&own->fuse, (double)NAN);
+    if (!own->steers) return;
+    if (wane__steering_at(&own->steering, reply->step.index) != NULL) {
+        count(&reply->rows->governor->dropped);
+        own->steering.command.count = 0;
+    }
+    wane__machine_skip(&own->machine);
+}
+
+bool wane__model_governor_ends(struct wane__reply *reply) {
+    const wane_tokens *context = &reply->context;
+    struct wane__fuse *fuse = &reply->governor.fuse;
+    int count_of = (int)context->count - reply->prompt_count;
+    return wane__fuse_take(fuse, context->id + reply->prompt_count, count_of);
+}
+
+/* ---------------------------------------------------------- a model's profile */
+
+/* The probe that a profile and the wish for consistency need together. */
+static int set_probe(wane_model *model, const wane_profile *profile, bool consistency, wane_error *error) {
+    int layers = model->engine->facts.layers, layer = layers / 2;
+    bool kurtosis = profile->signal == WANE_SIGNAL_KURTOSIS;
+    if (kurtosis) layer = profile->layer;
+    const struct wane__probe_options options = {.layers = &layer,
+                                                .layer_count = kurtosis || consistency,
+                                                .consistency = consistency};
+    return wane__model_probe_set(model, &options, error);
+}
+
+static int open_profile(wane_model *model, const char *path, wane_profile *profile, char **kept,
+                        wane_error *error) {
+    struct wane__trace_origin origin;
+    char found[2048], file[64];
+    const char *digest = origin.model;
+    int status = wane__model_origin(model, &origin, error);
+    if (status != WANE_OK) return status;
+    if (path == NULL) {
+        snprintf(file, sizeof file, "profiles/%s.json", digest);
+        if (!wane__shipped(file, found, sizeof found))
+            return wane__fail(
+                error, WANE_ENOENT,
+                "No profile ships for this model (%s). \"wane tune\" makes one from labelled text.", digest);
+        path = found;
+    }
+    status = wane_profile_load(path, profile, error);
+    if (status != WANE_OK) return status;
+    if (strcmp(profile->model, digest) != 0)
+        return wane__fail(
+            error, WANE_EUNSUPPORTED,
+            "The profile %.300s is of another model (%s; this one is %s): its thresholds would mean nothing.",
+            path, profile->model, digest);
+    *kept = wane__copy_string(path);
+    return *kept != NULL ? WANE_OK : wane__fail(error, WANE_ENOMEM, "No memory for a profile.");
+}
+
+static void exchange(wane_model *model, const wane_profile *profile, char *path) {
+    wane__free(model->governor.path);
+    model->governor.profile = *profile;
+    model->governor.path = path;
+    atomic_store(&model->governor.said, false);
+}
+
+int wane_model_set_profile(wane_model *model, const char *path, wane_error *error) {
+    wane_profile profile;
+    char *kept = NULL;
+    int status = wane__model_take(model, error);
+    if (status != WANE_OK) return status;
+    status = open_profile(model, path, &profile, &kept, error);
+    if (status == WANE_OK) status = set_probe(model, &profile, model->governor.consistency, error);
+    if (status == WANE_OK)
+        exchange(model, &profile, kept);
+    else
+        wane__free(kept);
+    /* Whoever asked is told by what this returns. */
+    if (status == WANE_ENOENT && path == NULL) atomic_store(&model->governor.said, true);
+    wane__model_give(model);
+    return status;
+}
+
+int wane_model_drop_profile(wane_model *model, wane_error *error) {
+    wane_profile none;
+    wane_profile_init(&none);
+    int status = wane__model_take(model, error);
+    if (status != WANE_OK) return status;
+    status = set_probe(model, &none, model->governor.consistency, error);
+    if (status == WANE_OK) exchange(model, &none, NULL);
+    wane__model_give(model);
+    return status;
+}
+
+int wane_model_set_consistency(wane_model *model, bool on, wane_error *error) {
+    int status = wane__model_take(model, error);
+    if (status != WANE_OK) return status;
+    if (on != model->governor.consistency) {
+        status = set_probe(model, &model->governor.profile, on, error);
+        if (status == WANE_OK) model->governor.consistency = on;
+    }
+    wane__model_give(model);
+    return status;
+}
+
+static uint64_t read_count(atomic_ullong *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void wane_model_get_governor_state(wane_model *model, wane_governor_state *state) {
+    struct wane__model_governor *g = &model->governor;
+    *state = (wane_governor_state){.given = g->path != NULL,
+                                   .on = g->path != NULL && g->profile.signal != WANE_SIGNAL_NONE,
+                                   .consistency = g->consistency,
+                                   .profile = g->profile};
+    if (g->path != NULL) snprintf(state->path, sizeof state->path, "%s", g->path);
+    for (int i = 0; i < WANE_STATES; i++) state->tokens[i] = read_count(&g->tokens[i]);
+    for (int i = 0; i < WANE_FUSES; i++) state->fused[i] = read_count(&g->fused[i]);
+    state->missing = read_count(&g->missing);
+    state->commands = read_count(&g->commands);
+    state->dropped = read_count(&g->dropped);
+    state->fuse_tokens = read_count(&g->fuse_tokens);
+    state->judged = read_count(&g->judged);
+    state->inconsistent = read_count(&g->inconsistent);
+    state->changed = read_count(&g->changed);
+    state->entropy_spread = atomic_load_explicit(&g->spread, memory_order_relaxed);
+    state->last_consistency = atomic_load_explicit(&g->last_consistency, memory_order_relaxed);
+}
