@@ -204,9 +204,8 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     struct domains domains;
     server_options(settings, logging, &options);
     options.request_modes = request_modes;
-    int wrong = prepare_from(settings, SET_PREPARE, &options.prepare);
-    if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
-    if (wrong != EXIT_FINE) return wrong;
+    prepare_from(settings, SET_PREPARE, &options.prepare); /* they were checked at the start */
+    prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
     quality_from(settings, &quality);
     domains_from(settings, &domains);
     options.quality = &quality;
@@ -240,6 +239,9 @@ int command_serve(struct settings *settings) {
                          settings->operands[0]);
     unsigned request_modes = 0;
     int wrong = modes_from(setting_text(settings, SET_REQUEST_MODES), &request_modes);
+    unsigned steps; /* a wrong list is said before a model is loaded */
+    if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_PREPARE, &steps);
+    if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_REQUEST_PREPARE, &steps);
     if (wrong != EXIT_FINE) return wrong;
     struct logging logging = {WANE_LOG_INFO, setting_on(settings, SET_JSON)};
     const char *level = setting_text(settings, SET_LOG_LEVEL);

@@ -433,15 +433,15 @@ static void apply_confidence(int confidence, wane_quality *q) {
 }
 
 static void apply_tolerance(int tolerance, wane_quality *q) {
-    static const int fuses[] = {[WANE_SSP_STRICT] = WANE_FUSE_PLAIN,
-                                [WANE_SSP_BALANCED] = WANE_FUSE_LOOP,
-                                [WANE_SSP_LENIENT] = WANE_FUSE_OFF};
-    if (tolerance < WANE_SSP_STRICT || tolerance > WANE_SSP_LENIENT) return;
-    q->fuse = fuses[tolerance];
+    if (tolerance == WANE_SSP_BALANCED) q->fuse = WANE_FUSE_LOOP;
     if (tolerance == WANE_SSP_STRICT) {
+        /* Not the plain rule, which would end what is fluent, too; but whatever the settings have, there is a fuse. */
+        if (q->fuse == WANE_FUSE_OFF) q->fuse = WANE_FUSE_LOOP;
+        q->fuse_limit = within((double)q->fuse_limit * 3, 0, 10);
         q->hold = 0;
         tighten_clamp(20, q);
     } else if (tolerance == WANE_SSP_LENIENT) {
+        q->fuse = WANE_FUSE_OFF;
         q->hold = within((double)q->hold * 4, 0, 1);
         q->clamp = 0;
     }

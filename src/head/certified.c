@@ -594,7 +594,8 @@ static int open_memory(struct wane__head *head, int threads, wane_error *error) 
                                                     .best = head_best,
                                                     .fetch = head_fetch,
                                                     .log_sum = head_log_sum,
-                                                    .log_sum_bounds = wane__head_log_sum_bounds};
+                                                    .log_sum_bounds = wane__head_log_sum_bounds,
+                                                    .log_sum_guess = wane__head_log_sum_guess};
     }
     return WANE_OK;
 }

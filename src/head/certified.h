@@ -80,5 +80,7 @@ void wane__head_refine(struct wane__head_row *row, int count);
 int wane__head_make_dense(struct wane__head_row *row, uint64_t *counter);
 int wane__head_log_sum_bounds(struct wane__source *source, float scale, const int32_t *skip, int skips,
                               bool closely, double *low, double *high);
+int wane__head_log_sum_guess(struct wane__source *source, float scale, const int32_t *skip, int skips,
+                             double *out);
 
 #endif

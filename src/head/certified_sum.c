@@ -91,7 +91,12 @@ static double sum_exact(const struct wane__head_row *row, double scale, double r
     return sum;
 }
 
-static void bounds_of(const struct summing *s, double *low, double *high) {
+/* Logarithms: the sum's two bounds, and what it is likely to be. */
+struct answer {
+    double low, high, guess;
+};
+
+static struct answer answer_of(const struct summing *s) {
     struct wane__scan_sums all = {.upper = -1e30};
     for (int part = 0; part < PARTS; part++) {
         const struct wane__scan_sums *one = &s->part[part];
@@ -112,16 +117,17 @@ static void bounds_of(const struct summing *s, double *low, double *high) {
     double below = exact + fmax(all.mass - chance, 0);
     double above = exact + all.mass + chance + SELECTION * all.border + all.bounded;
     /* Sums in another order differ in their last bits. */
-    *low = scale * reference + log(below * (1 - 1e-12));
-    *high = scale * reference + log(above * (1 + 1e-12));
+    return (struct answer){.low = scale * reference + log(below * (1 - 1e-12)),
+                           .high = scale * reference + log(above * (1 + 1e-12)),
+                           .guess = scale * reference + log(exact + all.mass + NOTHING)};
 }
 
-int wane__head_log_sum_bounds(struct wane__source *source, float scale, const int32_t *skip, int skips,
-                              bool closely, double *low, double *high) {
+static int answer(struct wane__source *source, float scale, const int32_t *skip, int skips, bool closely,
+                  struct answer *out) {
     struct wane__head_row *row = (struct wane__head_row *)(void *)source;
     if (row->status != WANE_OK || row->dense || !(scale > 0)) {
-        int status = source->log_sum(source, scale, skip, skips, low);
-        *high = *low;
+        int status = source->log_sum(source, scale, skip, skips, &out->low);
+        out->guess = out->high = out->low;
         return status;
     }
     row->head->counts.questions++;
@@ -137,7 +143,24 @@ int wane__head_log_sum_bounds(struct wane__source *source, float scale, const in
     /* Else the exact sum, which the caller will ask for then, is as cheap. */
     if (wane__head_affords(row, near / 2)) wane__head_refine(row, near);
     wane__pool_run(row->head->pool, sum_part, &s, PARTS);
-    bounds_of(&s, low, high);
+    *out = answer_of(&s);
     for (int i = 0; i < skips; i++) *wane__state(row, skip[i]) &= (uint8_t)~WANE__LEFT_OUT;
     return WANE_OK;
+}
+
+int wane__head_log_sum_bounds(struct wane__source *source, float scale, const int32_t *skip, int skips,
+                              bool closely, double *low, double *high) {
+    struct answer all = {0};
+    int status = answer(source, scale, skip, skips, closely, &all);
+    *low = all.low;
+    *high = all.high;
+    return status;
+}
+
+int wane__head_log_sum_guess(struct wane__source *source, float scale, const int32_t *skip, int skips,
+                             double *out) {
+    struct answer all = {0};
+    int status = answer(source, scale, skip, skips, false, &all);
+    *out = all.guess;
+    return status;
 }

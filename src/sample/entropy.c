@@ -21,7 +21,7 @@
 enum { BEST = 16 };
 /* Others with less weight together than this share are as if they were not there: H moves by less than 1e-6 in any vocabulary. */
 #define NOTHING 1e-8
-/* On both sides of 1: for exact sums as close as double allows; for bounded ones far enough that their errors do not count. */
+/* On both sides of 1: for exact sums as close as double allows; for guessed ones far enough that their errors do not count. */
 #define STEP_EXACT   1e-4
 #define STEP_BOUNDED 0.05
 
@@ -51,19 +51,26 @@ static int take_best(struct wane__source *source, struct best *b) {
     return WANE_OK;
 }
 
-/* ln Σ e^(scale·l) over the others, l against the best logit; low == high where it is exact. */
-static int sum_others(struct wane__source *source, const struct best *b, double scale, double *low,
-                      double *high) {
+/* ln Σ e^(scale·l) over the others, l against the best logit: exactly, or as the source guesses. */
+static int guess_others(struct wane__source *source, const struct best *b, double scale, double *sum) {
+    int status = source->log_sum_guess != NULL
+                     ? source->log_sum_guess(source, (float)scale, b->token, b->count, sum)
+                     : source->log_sum(source, (float)scale, b->token, b->count, sum);
+    *sum -= (double)(float)scale * (double)b->list[0].logit;
+    return status;
+}
+
+/* Bounds of the same at scale 1; low == high where it is exact. */
+static int bound_others(struct wane__source *source, const struct best *b, double *low, double *high) {
     int status;
     if (source->log_sum_bounds != NULL) {
-        status = source->log_sum_bounds(source, (float)scale, b->token, b->count, false, low, high);
+        status = source->log_sum_bounds(source, 1, b->token, b->count, false, low, high);
     } else {
-        status = source->log_sum(source, (float)scale, b->token, b->count, low);
+        status = source->log_sum(source, 1, b->token, b->count, low);
         *high = *low;
     }
-    double best = (double)(float)scale * (double)b->list[0].logit;
-    *low -= best;
-    *high -= best;
+    *low -= (double)b->list[0].logit;
+    *high -= (double)b->list[0].logit;
     return status;
 }
 
@@ -72,42 +79,39 @@ static double entropy_of(const struct best *b, double others, double mean) {
     return log(whole) - (b->moment + (others > 0 ? mean * others : 0)) / whole;
 }
 
-/* The middle of two bounds of a sum, as a logarithm. */
-static double middle(double low, double high) {
-    return high + log(0.5 * (1 + exp(low - high)));
-}
-
 /* The others' weighted mean logit. */
 static int mean_of_others(struct wane__source *source, const struct best *b, double step, double *mean) {
-    double low[2], high[2], scale[2] = {1 - step, 1 + step};
+    double sum[2],
+        scale[2] = {(double)(float)(1 - step), (double)(float)(1 + step)}; /* as the source is asked */
     for (int i = 0; i < 2; i++) {
-        scale[i] = (double)(float)scale[i]; /* as the source is asked */
-        int status = sum_others(source, b, scale[i], &low[i], &high[i]);
+        int status = guess_others(source, b, scale[i], &sum[i]);
         if (status != WANE_OK) return status;
     }
-    *mean = (middle(low[1], high[1]) - middle(low[0], high[0])) / (scale[1] - scale[0]);
+    *mean = (sum[1] - sum[0]) / (scale[1] - scale[0]);
     return WANE_OK;
 }
 
 int wane__source_entropy(struct wane__source *source, struct wane__entropy *out) {
     struct best b = {.count = 0};
-    double low, high, mean;
+    double low, high, likely, mean;
     int status = take_best(source, &b);
     if (status != WANE_OK) return status;
     int others = source->vocab_size - b.count;
     out->margin = b.count > 1 ? (double)b.list[0].logit - (double)b.list[1].logit : (double)INFINITY;
     out->value = out->low = out->high = entropy_of(&b, 0, 0);
     if (others <= 0) return WANE_OK;
-    status = sum_others(source, &b, 1, &low, &high);
+    status = bound_others(source, &b, &low, &high);
     if (status != WANE_OK || !(exp(high) > NOTHING * b.weight)) return status;
     bool exact = low == high;
     double most = b.last, least = fmin(high - log(others), most);
     out->low = entropy_of(&b, exp(low), most);
     out->high = entropy_of(&b, exp(high), least);
-    status = mean_of_others(source, &b, exact ? STEP_EXACT : STEP_BOUNDED, &mean);
+    status = guess_others(source, &b, 1, &likely);
+    if (status == WANE_OK) status = mean_of_others(source, &b, exact ? STEP_EXACT : STEP_BOUNDED, &mean);
     if (status != WANE_OK) return status;
-    mean = fmin(fmax(mean, least), most);
-    out->value = entropy_of(&b, exp(middle(low, high)), mean);
+    likely = fmin(fmax(likely, low), high);
+    mean = fmin(fmax(mean, fmin(likely - log(others), most)), most);
+    out->value = entropy_of(&b, exp(likely), mean);
     if (exact) out->low = out->high = out->value;
     return WANE_OK;
 }

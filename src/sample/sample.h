@@ -38,6 +38,9 @@ struct wane__source {
      */
     int (*log_sum_bounds)(struct wane__source *source, float scale, const int32_t *skip, int skips,
                           bool closely, double *low, double *high);
+    /* What it is likely to be, right on average, for as little; where there are bounds. Nothing that is promised may rest on it. */
+    int (*log_sum_guess)(struct wane__source *source, float scale, const int32_t *skip, int skips,
+                         double *out);
 };
 
 /* The dense head's row as a source: reads V floats, keeps none. `logits` must outlive the source. */

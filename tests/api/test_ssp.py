@@ -67,6 +67,28 @@ def test_streams_say_it(server):
     assert done and said == [{"domain": "tech"}]
 
 
+def test_fuse_and_fallback(scripted):
+    """A reply of sure tokens, and the plain rule: what the values say of its end."""
+    server = scripted(replies=[{"match": "", "text": "hello hello"}], request_modes=["wane"],
+                      quality={"fuse": "plain", "fuse_limit": 0.5, "fallback": "none"})
+
+    def end(values):
+        reply = server.post("/v1/messages", messages("hi", system=f"SSP:{values}")).json()
+        return reply["content"][0]["text"], reply["stop_reason"], reply["wane"].get("fuse", {}).get("fallback")
+
+    plain, why, fallback = end("domain=tech")
+    assert "hello hello".startswith(plain) and len(plain) < 11 and (why, fallback) == ("refusal", "none")
+    assert end("fallback=none") == (plain, "refusal", "none")
+    conservative, transparent = end("fallback=conservative"), end("fallback=transparent")
+    assert conservative[0].startswith(plain + "\n") and conservative[1:] == ("refusal", "conservative")
+    assert transparent[0].startswith(plain + "\n") and transparent[1:] == ("refusal", "transparent")
+    assert conservative[0] != transparent[0]
+    # Neither of these has a fuse that would end a reply which does not go round in a loop.
+    for tolerance in ("balanced", "lenient"):
+        assert end(f"tolerance={tolerance}") == ("hello hello", "end_turn", None)
+    assert end("tolerance=strict")[1] == "refusal"
+
+
 def test_a_users_text_is_text(server):
     reply = server.post("/v1/chat/completions", chat("SSP:domain=legal"))
     assert reply.status == 200 and "wane" not in reply.json()
@@ -204,11 +226,11 @@ def test_the_server_prepares(scripted):
 def test_a_request_switches_what_it_may(scripted):
     server = scripted(replies=[REPLY], prepare="nfc", request_prepare="invisible,segments")
     ask = lambda wish, **more: server.post("/v1/chat/completions", chat(DIRTY, **wish), **more)  # noqa: E731
-    assert prepared(ask({})) == {"nfc": 0}
+    assert prepared(ask({})) == {"nfc": 1}
     assert prepared(ask({"wane_prepare": "nfc,invisible"})) == {"invisible": 1, "nfc": 1}
-    assert prepared(ask({"wane_prepare": ["nfc", "segments"]})) == {"nfc": 0, "segments": 2}
+    assert prepared(ask({"wane_prepare": ["nfc", "segments"]})) == {"nfc": 1, "segments": 2}
     assert prepared(ask({}, headers={"wane-prepare": "invisible,nfc"})) == {"invisible": 1, "nfc": 1}
-    assert prepared(ask({"wane_prepare": "nfc"}, headers={"wane-prepare": "bad"})) == {"nfc": 0}
+    assert prepared(ask({"wane_prepare": "nfc"}, headers={"wane-prepare": "bad"})) == {"nfc": 1}
     for wish, words in (({"wane_prepare": "none"}, "nfc cannot be switched off by a request; this server lets requests switch invisible, segments"),
                         ({"wane_prepare": "nfc,tables"}, "tables cannot be switched on"),
                         ({"wane_prepare": "nfd"}, '"nfd" is not a step'), ({"wane_prepare": 5}, "5 is not allowed"),

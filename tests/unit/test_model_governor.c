@@ -7,6 +7,7 @@
 
 #include "governor/profile.h"
 #include "origin.h"
+#include "sample/entropy.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ static void count_warning(void *user, int level, const char *line) {
 static wane_model *make_model(struct wane__script script) {
     struct wane__engine *engine = NULL;
     wane_model *model = NULL;
+    script.attention.layers = 4;
     assert_int_equal(wane__script_load(&script, NULL, &engine, NULL), WANE_OK);
     assert_int_equal(wane__model_wrap(engine, count_warning, NULL, &model, NULL), WANE_OK);
     warnings = 0;
@@ -215,6 +217,37 @@ static void test_lock_holds(void **unused) {
     wane_model_free(model);
 }
 
+static int by_size(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Values of a signal over a reply, ascending. */
+static void measure(wane_model *model, const char *prompt, const struct reply *reply, int signal,
+                    float *value) {
+    struct wane__item items[32];
+    int size = (int)strlen(prompt), all = size + reply->count, n = 0;
+    model->engine->ops->truncate(model->engine, 0, 0);
+    for (int at = 0; at < all; at += 32) {
+        int take = all - at < 32 ? all - at : 32;
+        for (int i = 0; i < take; i++)
+            items[i] = (struct wane__item){.token = at + i < size ? (unsigned char)prompt[at + i]
+                                                                  : reply->token[at + i - size],
+                                           .pos = at + i,
+                                           .wanted = true};
+        assert_int_equal(wane__rows_decode(&model->rows, items, take, NULL), WANE_OK);
+        for (int i = 0; i < take; i++) {
+            struct wane__row row;
+            struct wane__entropy e;
+            assert_int_equal(wane__rows_get(&model->rows, i, &row, NULL), WANE_OK);
+            assert_int_equal(wane__source_entropy(row.source, &e), WANE_OK);
+            if (at + i >= size) value[n++] = (float)(signal == WANE_SIGNAL_ENTROPY ? -e.value : e.margin);
+        }
+    }
+    qsort(value, (size_t)n, sizeof *value, by_size);
+    model->engine->ops->truncate(model->engine, 0, 0);
+}
+
 /* Entropy and margin need no probe; stability moves what they are compared with; drafts and the scheduler give the same tokens. */
 static void test_by_entropy(void **unused) {
     (void)unused;
@@ -225,12 +258,17 @@ static void test_by_entropy(void **unused) {
         wane_quality q = quality_of();
         wane_generation g = generation_of(&q, 200);
         for (int draft = 0; draft < 2; draft++) {
-            wane_model *model = make_model((struct wane__script){.sequences = 2, .linear = true});
+            wane_model *model = make_model((struct wane__script){.sequences = 2, .linear = true, .peak = 6});
             wane_profile p = profile_for(model, signal);
+            float value[MOST];
             p.sign = signal == WANE_SIGNAL_ENTROPY ? -1 : 1;
-            p.peak = signal == WANE_SIGNAL_ENTROPY ? -1 : 1;
-            p.low = signal == WANE_SIGNAL_ENTROPY ? -2 : 0.3f;
-            p.jerk = 4;
+            q.governor = false;
+            say(model, "words upon words upon words", &g, &plain);
+            q.governor = true;
+            measure(model, "words upon words upon words", &plain, signal, value);
+            p.peak = value[180];
+            p.low = value[60];
+            p.jerk = 4 * (value[150] - value[50]);
             give(model, &p);
             assert_int_equal(wane_model_set_draft(model, draft ? WANE_DRAFT_ALWAYS : WANE_DRAFT_OFF, NULL),
                              WANE_OK);
@@ -352,11 +390,11 @@ static void test_probed(void **unused) {
         wane_quality q = quality_of();
         wane_generation g = generation_of(&q, 150);
         wane_profile p = profile_for(model, WANE_SIGNAL_KURTOSIS);
-        p.peak = 2.9f;
-        p.low = 2.5f;
-        p.jerk = 5;
+        p.peak = 3.01f; /* nearly all of them are above or below */
+        p.low = 3;
+        p.jerk = 0;
         give(model, &p);
-        q.consistency = 0.02f;
+        q.consistency = 0.8f;
         assert_int_equal(wane_model_set_consistency(model, true, NULL), WANE_OK);
         assert_int_equal(wane_model_set_draft(model, draft ? WANE_DRAFT_ALWAYS : WANE_DRAFT_OFF, NULL),
                          WANE_OK);
@@ -428,7 +466,8 @@ static struct wane__script fuse_script(void) {
         looping[i] = i < 20 ? 'A' + i : "no, "[(i - 20) % 4];
         listing[i] = i % 8 == 0 ? 'a' + i / 8 % 26 : i % 8 == 1 ? 'A' + i / 200 : "no, yes "[i % 8];
     }
-    return (struct wane__script){.replies = scripts, .reply_count = 2, .sequences = 3, .peak = 30};
+    return (struct wane__script){
+        .replies = scripts, .reply_count = 2, .sequences = 3, .peak = 30, .linear = true};
 }
 
 static void test_fuse(void **unused) {

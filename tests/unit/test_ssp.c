@@ -213,14 +213,19 @@ static void test_tolerance(void **state) {
     assert_int_equal(strict.clamp, 20);
     near(lenient.hold, 4 * (double)base.hold);
     assert_int_equal(lenient.clamp, 0);
-    assert_int_equal(strict.fuse, WANE_FUSE_PLAIN);
+    assert_int_equal(strict.fuse, WANE_FUSE_LOOP);
+    near(strict.fuse_limit, 3 * (double)base.fuse_limit);
     assert_int_equal(lenient.fuse, WANE_FUSE_OFF);
     /* The middle is the server's own, but for a fuse: there is one, and it asks for a loop. */
     balanced.mode = base.mode;
     assert_memory_equal(&balanced, &base, sizeof base);
     base.fuse = WANE_FUSE_OFF;
     assert_int_equal(after(&base, "SSP:tolerance=balanced").fuse, WANE_FUSE_LOOP);
+    assert_int_equal(after(&base, "SSP:tolerance=strict").fuse, WANE_FUSE_LOOP);
     assert_int_equal(after(&base, "SSP:domain=tech").fuse, WANE_FUSE_OFF);
+    base.fuse = WANE_FUSE_PLAIN;
+    assert_int_equal(after(&base, "SSP:tolerance=balanced").fuse, WANE_FUSE_LOOP);
+    assert_int_equal(after(&base, "SSP:tolerance=strict").fuse, WANE_FUSE_PLAIN);
 }
 
 static void test_fallback(void **state) {
@@ -349,7 +354,7 @@ static void test_anthropic(void **state) {
     assert_string_equal(call.messages[0].content, "SSP:domain=legal");
     wane__call_free(&call);
     take(&call, api,
-           "{" CLAUDE "\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":\"SSP:domian=x\"}]}");
+         "{" CLAUDE "\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":\"SSP:domian=x\"}]}");
     assert_false(call.ssp.given);
     wane__call_free(&call);
 
