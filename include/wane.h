@@ -604,5 +604,6 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/session_file.h"
 #include "wane/table.h"
 #include "wane/trace.h"
+#include "wane/tune.h"
 
 #endif
