@@ -600,6 +600,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/gate.h"
 #include "wane/governor.h"
 #include "wane/memo.h"
+#include "wane/probe.h"
 #include "wane/quality.h"
 #include "wane/session_file.h"
 #include "wane/table.h"
