@@ -219,6 +219,9 @@ static int check(const wane_model *model, const wane_tune_options *o, const wane
     if (o->domain != NULL && strlen(o->domain) >= sizeof report->profile.domain)
         return wane__fail(error, WANE_EINVAL, "The domain has %zu bytes; at most %zu fit.", strlen(o->domain),
                           sizeof report->profile.domain - 1);
+    if (o->command != NULL && strlen(o->command) >= sizeof report->profile.command)
+        return wane__fail(error, WANE_EINVAL, "The command has %zu bytes; at most %zu fit.", strlen(o->command),
+                          sizeof report->profile.command - 1);
     if (o->tokens < 0 || o->tokens > TOKENS_ALL || o->window < 32 || o->window > 4096 || o->warm_up < 0 ||
         o->warm_up >= o->window || o->block < 1 || o->block > 4096 || o->replicates < 1000 ||
         o->replicates > 100000 || !(o->held_out >= 0.1 && o->held_out <= 0.9) ||

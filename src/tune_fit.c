@@ -21,9 +21,6 @@ enum { TEXTS_LEAST = 8, BLOCKS_LEAST = 8, LABELS_LEAST = 30 };
 
 /* What the original's governor has, whatever the model. */
 static const double original_peak = 4.2, original_spread = 0.08, original_low = 2.1, original_jerk = 0.15;
-/* Temperatures that states name: the original's too. */
-static const float locked_temperature = 0.3f, explore_temperature = 0.85f, protect_temperature = 0.5f;
-enum { LOCKED_TOKENS = 3 };
 
 struct fitting {
     const struct wane__tune_rows *rows;
@@ -257,29 +254,27 @@ static bool judge_original(struct fitting *f) {
     return true;
 }
 
+static void set_thresholds(wane_profile *p, const struct wane__fit_rule *rule, double temperature) {
+    p->peak = (float)rule->peak;
+    p->low = (float)rule->low;
+    if (!(p->low < p->peak)) p->low = nextafterf(p->peak, -INFINITY); /* of two values, say */
+    p->spread = (float)rule->spread_threshold;
+    p->jerk = (float)rule->jerk_threshold;
+    p->temp_fallback = isnan(temperature) ? 0 : (float)temperature;
+}
+
 static void set_profile(struct fitting *f, const struct wane__fit_rule *rule, double temperature) {
     wane_tune_report *r = f->report;
     const wane_tune_row *row = &r->rows[r->best];
     wane_profile *p = &r->profile;
-    *p = (wane_profile){.size = sizeof *p,
-                        .signal = kind_of(f, r->best),
-                        .layer = row->layer,
-                        .sign = row->sign,
-                        .peak = (float)rule->peak,
-                        .low = (float)rule->low,
-                        .spread = (float)rule->spread_threshold,
-                        .jerk = (float)rule->jerk_threshold,
-                        .locked_temperature = locked_temperature,
-                        .explore_temperature = explore_temperature,
-                        .protect_temperature = protect_temperature,
-                        .temp_fallback = isnan(temperature) ? 0 : (float)temperature,
-                        .locked_tokens = LOCKED_TOKENS,
-                        .stability = 1,
-                        .samples = (int)(r->tokens - r->held_tokens),
-                        .auc = (float)row->held.value,
-                        .auc_low = (float)row->held.low,
-                        .auc_high = (float)row->held.high};
+    wane_profile_init(p);
+    p->sign = row->sign;
+    p->samples = (int)(r->tokens - r->held_tokens);
+    p->auc = (float)row->held.value;
+    p->auc_low = (float)row->held.low;
+    p->auc_high = (float)row->held.high;
     if (f->options->domain != NULL) snprintf(p->domain, sizeof p->domain, "%s", f->options->domain);
+    if (f->options->command != NULL) snprintf(p->command, sizeof p->command, "%s", f->options->command);
     char where[40] = "";
     if (row->layer >= 0) snprintf(where, sizeof where, " of layer %d", row->layer);
     bool signal = row->held.low > 0.5;
@@ -287,20 +282,22 @@ static void set_profile(struct fitting *f, const struct wane__fit_rule *rule, do
              signal ? "signal: %s%s, AUC %.3f (95 %%: %.3f to %.3f) on held-out text"
                     : "no signal: the best, %s%s, has AUC %.3f (95 %%: %.3f to %.3f) on held-out text, which holds 0.5",
              row->signal, where, row->held.value, row->held.low, row->held.high);
-    if (signal) return;
-    p->signal = WANE_SIGNAL_NONE;
-    p->layer = -1;
-    p->peak = p->low = p->spread = p->jerk = p->temp_fallback = 0;
+    if (!signal) return;
+    p->signal = kind_of(f, r->best);
+    p->layer = row->layer;
+    set_thresholds(p, rule, temperature);
 }
 
 static bool fit_best(struct fitting *f) {
     wane_tune_report *r = f->report;
+    wane_profile_init(&r->profile); /* its temperatures are those that states name */
     const wane_tune_row *row = &r->rows[r->best];
     struct wane__fit_curve curve;
     struct wane__fit_bin bin[WANE_TUNE_BINS];
     struct wane__fit_score score;
-    const double temperature[WANE__FIT_STATES] = {0, (double)locked_temperature, (double)explore_temperature,
-                                                  (double)protect_temperature};
+    const double temperature[WANE__FIT_STATES] = {0, (double)r->profile.locked_temperature,
+                                                  (double)r->profile.explore_temperature,
+                                                  (double)r->profile.protect_temperature};
     bool layered = kind_of(f, r->best) == WANE_SIGNAL_KURTOSIS;
     load(f, r->best, f->column);
     if (layered) load(f, r->best + f->rows->layers, f->spread);

@@ -22,6 +22,7 @@ typedef struct wane_tune_options {
     const char *data;   /* a text file, or JSONL where its name ends in .jsonl                          */
     const char *domain; /* goes into the profile, 31 bytes at most; NULL: any                            */
     const char *output; /* the profile's file; NULL: only the report                                     */
+    const char *command; /* that makes it, for the profile; 511 bytes at most; NULL: not said            */
     int tokens;         /* labelled tokens at most, from the beginning; 0: all                            */
     int window;         /* tokens that are run through the model at once, 32..4096; default 384           */
     int warm_up;        /* tokens of a window that are context only, where no span labels them; default 64 */

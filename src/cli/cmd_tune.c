@@ -1,7 +1,9 @@
 /* cmd_tune.c - `wane tune`: which signal of a model says how sure it is, and with which thresholds. */
+#include "text.h"
 #include "tune_plot.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Layers that the table shows when nobody asked for all of them. */
@@ -68,10 +70,10 @@ static json_t *bins_json(const wane_tune_report *r) {
 static json_t *report_json(const wane_tune_report *r, const char *output) {
     const wane_profile *p = &r->profile;
     json_t *profile =
-        json_pack("{s:s, s:s, s:s, s:o, s:i, s:f, s:f, s:f, s:f, s:f}", "model", p->model, "domain", p->domain,
+        json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:o, s:f, s:f, s:f}", "model", p->model, "domain", p->domain,
                   "signal", p->signal != WANE_SIGNAL_NONE ? r->rows[r->best].signal : "none", "layer",
                   p->layer >= 0 ? json_integer(p->layer) : json_null(), "sign", p->sign, "peak_kurtosis",
-                  (double)p->peak, "low_kurtosis", (double)p->low, "spread_threshold", (double)p->spread,
+                  number((double)p->peak), "low_kurtosis", number((double)p->low), "spread_threshold", (double)p->spread,
                   "jerk_threshold", (double)p->jerk, "temp_fallback", (double)p->temp_fallback);
     json_t *curve = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "floor", r->floor, "ceiling", r->ceiling, "middle",
                               r->middle, "width", r->width, "knee", r->knee, "foot", r->foot);
@@ -181,6 +183,23 @@ static void print_report(const wane_tune_report *r, const char *output) {
     if (output != NULL) out_format("profile    %s\n", output);
 }
 
+/* The options that the profile comes from, as somebody would type them. Free it. */
+static char *command_of(const struct settings *settings) {
+    static const int named[] = {SET_MODEL, SET_TUNE_DATA, SET_TUNE_DOMAIN, SET_TUNE_TOKENS, SET_TUNE_HELD_OUT, SET_TUNE_SIGNAL,
+                                SET_TUNE_DRAWS, SET_SEED};
+    char *line = text_copy("wane tune");
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        const struct setting_value *value = &settings->value[named[i]];
+        if (value->text == NULL || (value->source == FROM_DEFAULT && named[i] != SET_MODEL)) continue;
+        char *more = text_format("%s --%s %s", line, settings_table[named[i]].option, value->text);
+        free(line);
+        line = more;
+    }
+    if (strlen(line) > 511) line[511] = '\0';
+    line[text_utf8_prefix(line, strlen(line))] = '\0';
+    return line;
+}
+
 /* ---- the command --------------------------------------------------------------------------------------------------- */
 
 static void options_from(const struct settings *settings, wane_tune_options *o) {
@@ -204,6 +223,8 @@ static int tune_with(const struct settings *settings, wane_model *model) {
     wane_tune_report report;
     wane_error error = {0};
     options_from(settings, &options);
+    char *command = command_of(settings);
+    options.command = command;
     int status = wane_tune(model, &options, &report, &error), code = EXIT_FINE;
     progress_clear();
     if (status != WANE_OK) {
@@ -217,6 +238,7 @@ static int tune_with(const struct settings *settings, wane_model *model) {
             print_report(&report, options.output);
     }
     wane_tune_report_free(&report);
+    free(command);
     return code;
 }
 
