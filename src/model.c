@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "model_probe.h"
 #include "model_table.h"
 
 #include <errno.h>
@@ -119,6 +120,7 @@ void wane_model_free(wane_model *model) {
     wane__model_gate_close(&model->gate);
     if (model->engine != NULL) {
         wane__drafts_close(&model->drafts);
+        wane__probe_close(model->rows.probe);
         wane__rows_close(&model->rows); /* the head reads the engine's weights */
         model->engine->ops->free(model->engine);
     }

@@ -33,6 +33,7 @@ enum wane__origin {
 #define WANE__DIVERGENCES_MOST 3
 
 struct wane__model_gate;
+struct wane__model_probe;
 struct wane__model_table;
 struct wane_recorder; /* record.h */
 
@@ -49,7 +50,8 @@ struct wane__rows {
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
     struct wane__model_correct correct;
-    struct wane__model_gate *gate; /* model_gate.h; of the model, never NULL on one */
+    struct wane__model_gate *gate;   /* model_gate.h; of the model, never NULL on one */
+    struct wane__model_probe *probe; /* model_probe.h; NULL: none. Exchanged under the lock. */
 
     /* The last decode. */
     enum wane__origin origin;

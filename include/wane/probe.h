@@ -24,7 +24,7 @@ typedef struct wane_layer_facts {
     char reason[160];     /* why not; "" otherwise                                            */
     int heads, key_heads; /* queries, and the keys that they share                            */
     int head_size;        /* floats                                                           */
-    int window;           /* tokens that a query looks back, itself included; 0: all of them; -1: not known yet (long texts show it) */
+    int window; /* tokens that a query looks back, itself included; 0: all of them; -1: not known yet (long texts show it) */
 } wane_layer_facts;
 /* WANE_EINVAL: there is no such layer. */
 WANE_API int wane_model_layer(const wane_model *model, int layer, wane_layer_facts *facts, wane_error *error);
@@ -38,7 +38,7 @@ typedef struct wane_probe_token {
     float best_share, next_share; /* their probabilities at temperature 1; NAN for no next token */
     float entropy, margin;        /* as in wane_signals                                          */
     int layer_count;
-    const int *layers;          /* that were probed                                              */
+    const int *layers;           /* that were probed                                              */
     const wane_signals *signals; /* of each of them; entropy and margin are the same in all       */
 } wane_probe_token;
 /* False: stop. */
@@ -65,7 +65,7 @@ typedef struct wane_probe_state {
     double seconds;   /* of work on keys and signals; the engine's stops are not in it   */
 } wane_probe_state;
 /* Thread-safe. */
-WANE_API void wane_model_get_probe_state(const wane_model *model, wane_probe_state *state);
+WANE_API void wane_model_get_probe_state(wane_model *model, wane_probe_state *state);
 
 #ifdef __cplusplus
 }

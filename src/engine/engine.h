@@ -37,6 +37,58 @@ struct wane__item {
  */
 typedef bool (*wane__hidden_fn)(void *user, const float *hidden, int first, int rows, int d);
 
+/* ------------------------------------------------------------------- probes */
+
+/* Layers that a probe may choose, and the blocks whose outputs it may ask for. */
+#define WANE__PROBE_LAYERS 64
+#define WANE__PROBE_BLOCKS (2 * WANE__PROBE_LAYERS)
+
+/* What a probe sees of one layer, of items first … first + count - 1 of the batch: a batch may come in parts. */
+struct wane__probe_rows {
+    int layer;
+    int first, count;
+    /* Queries and keys as the attention multiplies them, up to a positive factor: heads × size, key_heads × size. */
+    const float *q, *k;
+    size_t q_stride, k_stride; /* floats from one item to the next */
+    /* Or, q and k NULL: the block's output, d floats a row. */
+    const float *out;
+    size_t out_stride;
+    bool wanted; /* `out` has rows of wanted items alone: first and count are of these */
+};
+
+/* Called on the decoding thread; within a decode nothing may be asked of the engine. */
+struct wane__probe_calls {
+    /* A decode begins; `items` are good to its end. */
+    void (*begin)(void *user, const struct wane__item *items, int count);
+    /* Good during the call. What the engine cannot show does not come. */
+    void (*rows)(void *user, const struct wane__probe_rows *rows);
+    /*
+     * Sequence `seq` holds the first `keep` tokens of `from` now: of its own (from = seq), another's, or, from = -1, of nobody knows
+     * what (a state was loaded).
+     */
+    void (*moved)(void *user, int seq, int from, int keep);
+};
+
+struct wane__probe {
+    int layer[WANE__PROBE_LAYERS]; /* ascending: their attention */
+    int layer_count;
+    int block[WANE__PROBE_BLOCKS]; /* ascending: their outputs */
+    int block_count;
+    const struct wane__probe_calls *calls; /* live as long as the probe is set */
+    void *user;
+};
+
+/* What is known of one layer's attention. */
+struct wane__layer_facts {
+    const char *reason; /* why it cannot be probed; NULL: it can */
+    int heads, key_heads, size;
+    /*
+     * Tokens that a query looks back, itself included; 0: to the start. Negative: not known yet, it is 0 or -window; a token from position -window on shows
+     * which, in its own decode.
+     */
+    int window;
+};
+
 struct wane__engine;
 
 struct wane__engine_ops {
@@ -89,6 +141,13 @@ struct wane__engine_ops {
     /* Rows first … first + count - 1 of the head as floats, count × d. WANE_EUNSUPPORTED as above. */
     int (*head_rows)(struct wane__engine *engine, int first, int count, float *out);
     void (*set_hook)(struct wane__engine *engine, wane__hidden_fn hook, void *user);
+    /*
+     * Show these layers from now on, copied; NULL: none, and then decoding costs what it costs without. WANE_EUNSUPPORTED says which of
+     * them cannot be shown, and why. NULL where an engine shows none.
+     */
+    int (*set_probe)(struct wane__engine *engine, const struct wane__probe *probe, wane_error *error);
+    /* What is known of layer 0 … facts.layers - 1. */
+    void (*layer_facts)(struct wane__engine *engine, int layer, struct wane__layer_facts *facts);
     /*
      * Cells of the cache that the last decode's attention looked at, rounded up as the engine does: kernels are chosen by it.
      * 0: not known. NULL where an engine has no such thing.
@@ -177,6 +236,21 @@ struct wane__script_reply {
     const float *logits; /* NULL, or V logits used at every step instead of the peak */
 };
 
+/*
+ * What a scripted engine shows of attention: rows of Q and K, and block outputs, are numbers made from the layer, the token and its
+ * position (wane__script_query …), so that a test can work everything out again.
+ */
+struct wane__script_attention {
+    int layers;                 /* 0: one, and nothing to see of it */
+    int heads, key_heads, size; /* 0: 4, 2, 8 */
+    int window;                 /* of the layers whose bit is in `windowed` */
+    unsigned windowed;
+    int part;          /* items shown in one call; 0: the whole batch */
+    int strides;       /* floats between one item's row and the next, beyond the row; not 0: a garbled rest */
+    int32_t nan_token; /* whose key is not a number; 0: none */
+    unsigned hidden;   /* layers, by bit, that cannot be probed */
+};
+
 struct wane__script {
     const struct wane__script_reply *replies;
     size_t reply_count;
@@ -193,11 +267,18 @@ struct wane__script {
     bool blurred;      /* several rows of one sequence in a batch have other hidden floats than one */
     bool recurrent;    /* truncate can only clear, copy only takes whole sequences */
     int load_fail;     /* a WANE_E code to fail with at load */
+    struct wane__script_attention attention;
 };
 
 /* The struct is copied; what it points to must live until the engine is freed. */
 int wane__script_load(const struct wane__script *script, struct wane__log *log, struct wane__engine **engine,
                       wane_error *error);
+
+/* heads × size, key_heads × size floats; the output of block `layer`, `d` of them. */
+void wane__script_query(const struct wane__script_attention *a, int layer, int32_t token, int pos,
+                        float *out);
+void wane__script_key(const struct wane__script_attention *a, int layer, int32_t token, int pos, float *out);
+void wane__script_output(int layer, int32_t token, int pos, int d, float *out);
 
 /* Tests read these, from any thread, also while a decode runs. */
 struct wane__script_counts {

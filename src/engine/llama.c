@@ -299,6 +299,7 @@ static void engine_free(struct wane__engine *engine) {
     wane__llama_template_close(e);
     wane__llama_markers_close(&e->markers);
     wane__llama_head_close(&e->head);
+    wane__llama_probe_close(e);
     if (e->llama_batch.token != NULL) llama_batch_free(e->llama_batch);
     llama_free(e->context);
     wane__llama_free_pools(e);
@@ -326,6 +327,8 @@ static const struct wane__engine_ops llama_ops = {
     .rescore_seen = wane__llama_rescore_seen,
     .head_rows = wane__llama_head_rows,
     .set_hook = wane__llama_set_hook,
+    .set_probe = wane__llama_set_probe,
+    .layer_facts = wane__llama_layer_facts,
     .attended = wane__llama_attended,
     .truncate = wane__llama_truncate,
     .copy = wane__llama_copy,
@@ -342,6 +345,7 @@ static int open_decoding(struct wane__llama *e, const wane_model_options *o, wan
     if (rc == WANE_OK) rc = context_params(e, o, error);
     if (rc == WANE_OK) rc = make_context(e, error);
     if (rc == WANE_OK) rc = make_buffers(e, error);
+    if (rc == WANE_OK) rc = wane__llama_probe_open(e, error);
     if (rc == WANE_OK && wane__llama_attach_pool(e, POOL_POLL, error) != WANE_OK) {
         wane__clear(error); /* an engine without pools works as well, only a little slower */
     }

@@ -55,17 +55,31 @@ static bool hook_wanted(const struct wane__llama *e) {
     return e->hook != NULL && e->hook_possible && (e->order_kept || e->row_count <= 1);
 }
 
-bool wane__llama_eval(struct ggml_tensor *tensor, bool ask, void *user) {
-    struct wane__llama *e = user;
-    if (ask && tensor->op == GGML_OP_FLASH_ATTN_EXT && tensor->src[1]->ne[1] > e->attended)
-        e->attended = (int)tensor->src[1]->ne[1];
+/* Without a hook, or on the way to one. True: stop here; or, not asked, go on. */
+static bool eval_head(struct wane__llama *e, struct ggml_tensor *tensor, bool ask) {
     if (e->observing) {
-        if (ask) wane__llama_head_observe(&e->head, tensor);
+        if (ask) {
+            wane__llama_head_observe(&e->head, tensor);
+            wane__llama_probe_observe(e, tensor);
+        }
     } else if (e->hook == NULL) {
         return !ask;
     }
     if (!is_norm(tensor) || !(e->observing || hook_wanted(e))) return !ask;
     return ask ? true : take_rows(e, tensor);
+}
+
+bool wane__llama_eval(struct ggml_tensor *tensor, bool ask, void *user) {
+    struct wane__llama *e = user;
+    if (ask && tensor->op == GGML_OP_FLASH_ATTN_EXT && tensor->src[1]->ne[1] > e->attended)
+        e->attended = (int)tensor->src[1]->ne[1];
+    if (!e->probe.on) return eval_head(e, tensor, ask);
+    if (!ask) {
+        wane__llama_probe_show(e);
+        return eval_head(e, tensor, false);
+    }
+    bool stop = wane__llama_probe_ask(e, tensor);
+    return eval_head(e, tensor, true) || stop;
 }
 
 int wane__llama_attended(struct wane__engine *engine) {
@@ -164,6 +178,7 @@ int wane__llama_decode(struct wane__engine *engine, const struct wane__item *ite
         return wane__fail(error, WANE_ECANCELLED, "The engine is interrupted.");
     }
     fill_batch(e, items, count);
+    if (e->probe.on) wane__llama_probe_begin(e, items, count);
     e->attended = 0;
     struct wane__llama_words words;
     wane__llama_words_enter(&words, e->base.log);
@@ -193,9 +208,7 @@ static bool known_sequence(const struct wane__llama *e, int seq) {
     return e->context != NULL && seq >= 0 && seq < e->base.facts.sequences;
 }
 
-int wane__llama_truncate(struct wane__engine *engine, int seq, int keep) {
-    struct wane__llama *e = wane__llama_of(engine);
-    if (!known_sequence(e, seq)) return 0;
+static int truncate_to(struct wane__llama *e, int seq, int keep) {
     llama_memory_t memory = llama_get_memory(e->context);
     int held = (int)llama_memory_seq_pos_max(memory, seq) + 1;
     if (keep < 0) keep = 0;
@@ -206,10 +219,15 @@ int wane__llama_truncate(struct wane__engine *engine, int seq, int keep) {
     return e->length[seq] = 0;
 }
 
-int wane__llama_copy(struct wane__engine *engine, int from, int to, int keep) {
+int wane__llama_truncate(struct wane__engine *engine, int seq, int keep) {
     struct wane__llama *e = wane__llama_of(engine);
-    if (!known_sequence(e, from) || !known_sequence(e, to)) return 0;
-    if (from == to) return wane__llama_truncate(engine, to, keep);
+    if (!known_sequence(e, seq)) return 0;
+    int kept = truncate_to(e, seq, keep);
+    wane__llama_probe_moved(e, seq, seq, kept);
+    return kept;
+}
+
+static int copy_to(struct wane__llama *e, int from, int to, int keep) {
     llama_memory_t memory = llama_get_memory(e->context);
     llama_memory_seq_rm(memory, to, -1, -1);
     e->length[to] = 0;
@@ -217,6 +235,15 @@ int wane__llama_copy(struct wane__engine *engine, int from, int to, int keep) {
     if (keep <= 0 || e->base.facts.recurrent) return 0;
     llama_memory_seq_cp(memory, from, to, 0, keep); /* unified KV: the cells are shared, nothing moves */
     return e->length[to] = keep;
+}
+
+int wane__llama_copy(struct wane__engine *engine, int from, int to, int keep) {
+    struct wane__llama *e = wane__llama_of(engine);
+    if (!known_sequence(e, from) || !known_sequence(e, to)) return 0;
+    if (from == to) return wane__llama_truncate(engine, to, keep);
+    int kept = copy_to(e, from, to, keep);
+    wane__llama_probe_moved(e, to, from, kept);
+    return kept;
 }
 
 /* ---------------------------------------------------------------- interrupt */

@@ -207,6 +207,7 @@ static int warm_decode(struct wane__llama *e, int count, wane_error *error) {
         items[i] = (struct wane__item){.token = token, .pos = i, .seq = 0, .wanted = true};
     }
     wane__llama_truncate(&e->base, 0, 0);
+    wane__llama_probe_observe_graph(e);
     return wane__llama_decode(&e->base, items, count, error);
 }
 

@@ -4,6 +4,7 @@
  *     llama.c             load, warm-up, free, facts, the table of functions
  *     llama_setup.c       once a process: plug-ins and log; file checks; counting cores
  *     llama_decode.c      batches, rows, the hook, truncate, copy, interrupt
+ *     llama_probe.c       rows of Q, K and block outputs, shown while a graph runs
  *     llama_layout.c      where the engine would keep the head, and keeping it there readable
  *     llama_head.c        what the graph does after `result_norm`; exact rescoring
  *     llama_text.c        tokens and their bytes; tokenising text that holds untrusted spans
@@ -61,6 +62,49 @@ struct wane__llama_head {
     size_t quantised_size;   /* of one hidden row in the type that `dot` takes */
 };
 
+/* A tensor that a probe wants, from the moment it is asked for until it is shown. */
+struct wane__llama_want {
+    const struct ggml_tensor *tensor; /* NULL: none                               */
+    bool spoiled;                     /* a later node wrote over it, or may have  */
+    const float *rows;                /* where they are, once the graph stopped    */
+    size_t stride;
+};
+
+/* A layer as the warm-up saw it, and a probe's view of it. */
+struct wane__llama_layer {
+    /* Nodes of one graph by these names; the last one counts. */
+    int q_nodes, k_nodes, out_nodes;
+    int q_at, k_at; /* number of the last one in the graph */
+    int heads, key_heads, size, key_size;
+    bool q_fine, k_fine; /* floats, the heads of an item one behind the other */
+    int window;          /* as in wane__layer_facts                           */
+    bool odd;            /* what a query sees is neither all nor a window     */
+
+    /* While it is probed. */
+    bool probed, block_probed;
+    bool stop_first, block_stop;  /* stop at the first of Q and K too; at the block's output */
+    int q_seen, k_seen, out_seen; /* nodes by these names in this decode                     */
+    struct wane__llama_want q, k, out;
+    int items, block_items, block_rows; /* shown in this decode */
+};
+
+enum { WANE__LLAMA_OPEN_MOST = 8 };
+
+struct wane__llama_probe {
+    struct wane__llama_layer *layer; /* of the model; NULL: it has none to show */
+    int nodes;                       /* of the observed graph so far            */
+    bool on;
+    struct wane__probe set;
+    const struct wane__item *items; /* of the decode under way */
+    int item_count, graph_items;    /* of the decode, of the graph under way */
+    struct wane__llama_want *open[WANE__LLAMA_OPEN_MOST];
+    int open_count;
+    int window_layer; /* whose mask comes next and has to be looked at, in that row; -1: none's */
+    int window_row, window_pos;
+    float *scratch[2]; /* for rows that do not lie in host memory, or would not stay */
+    size_t scratch_size[2];
+};
+
 /* A row of the last decode. */
 struct wane__llama_row {
     int32_t item;    /* its index in the batch */
@@ -95,6 +139,7 @@ struct wane__llama {
     int pool_count;
 
     struct wane__llama_head head;
+    struct wane__llama_probe probe;
     struct wane__markers markers;
     struct wane__template *chat_template; /* parsed; NULL: by name */
     char *template_source;                /* of the file, or "chatml" */
@@ -156,6 +201,24 @@ void wane__llama_interrupt(struct wane__engine *engine, bool on);
 int wane__llama_attach_pool(struct wane__llama *engine, int poll, wane_error *error);
 /* Only after the context is gone. */
 void wane__llama_free_pools(struct wane__llama *engine);
+
+/* ------------------------------------------------------------ llama_probe.c */
+
+/* Memory for what the warm-up sees of the layers; a model whose layers cannot be shown gets none. */
+int wane__llama_probe_open(struct wane__llama *engine, wane_error *error);
+void wane__llama_probe_close(struct wane__llama *engine);
+/* An observed graph begins; a node of it. */
+void wane__llama_probe_observe_graph(struct wane__llama *engine);
+void wane__llama_probe_observe(struct wane__llama *engine, const struct ggml_tensor *node);
+int wane__llama_set_probe(struct wane__engine *engine, const struct wane__probe *probe, wane_error *error);
+void wane__llama_layer_facts(struct wane__engine *engine, int layer, struct wane__layer_facts *facts);
+/* Only while a probe is on: a decode begins; a node is about to be computed (true: stop behind it); the graph stopped. */
+void wane__llama_probe_begin(struct wane__llama *engine, const struct wane__item *items, int count);
+bool wane__llama_probe_ask(struct wane__llama *engine, const struct ggml_tensor *node);
+void wane__llama_probe_show(struct wane__llama *engine);
+static inline void wane__llama_probe_moved(struct wane__llama *engine, int seq, int from, int keep) {
+    if (engine->probe.on) engine->probe.set.calls->moved(engine->probe.set.user, seq, from, keep);
+}
 
 /* ------------------------------------------------------------- llama_head.c */
 

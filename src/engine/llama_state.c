@@ -38,6 +38,7 @@ int wane__llama_state_load(struct wane__engine *engine, int seq, const void *byt
     int held = (int)llama_memory_seq_pos_max(llama_get_memory(e->context), seq) + 1;
     if (taken == size && held == length) {
         e->length[seq] = length;
+        wane__llama_probe_moved(e, seq, -1, length);
         return WANE_OK;
     }
     wane__llama_truncate(engine, seq, 0);

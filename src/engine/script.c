@@ -12,7 +12,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 #include "core/tokens.h"
-#include "engine/engine.h"
+#include "engine/script_attention.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -52,6 +52,7 @@ struct script_engine {
     int rows;
     wane__hidden_fn hook;
     void *hook_user;
+    struct wane__script_shown shown;
     atomic_bool interrupted;
     pthread_mutex_t lock; /* guards counts */
     struct wane__script_counts counts;
@@ -450,6 +451,8 @@ static int script_decode(struct wane__engine *base, const struct wane__item *ite
     }
     if (!sleep_through(engine, delay_of(engine, items, count)))
         status = wane__fail(error, WANE_ECANCELLED, "script: decode was interrupted");
+    if (status == WANE_OK)
+        wane__script_shown_batch(&engine->shown, items, count); /* before a failure, as a body does */
     if (status == WANE_OK) status = run_rows(engine, items, count, error);
     if (status == WANE_OK) {
         keep_items(engine, count);
@@ -483,6 +486,14 @@ static const float *script_hidden(struct wane__engine *base, int row) {
     return engine->hook != NULL ? engine->hidden + (size_t)row * width(engine) : NULL;
 }
 
+static int script_set_probe(struct wane__engine *engine, const struct wane__probe *probe, wane_error *error) {
+    return wane__script_shown_set(&self(engine)->shown, probe, error);
+}
+
+static void script_layer_facts(struct wane__engine *engine, int layer, struct wane__layer_facts *facts) {
+    wane__script_shown_facts(&self(engine)->shown, layer, facts);
+}
+
 static void script_set_hook(struct wane__engine *engine, wane__hidden_fn hook, void *user) {
     self(engine)->hook = hook;
     self(engine)->hook_user = user;
@@ -512,6 +523,7 @@ static int script_truncate(struct wane__engine *base, int seq, int keep) {
     bool whole = keep == engine->sequences[seq].length && !engine->sequences[seq].dirty;
     int kept = engine->script.recurrent && !whole ? 0 : keep;
     set_length(engine, seq, kept);
+    wane__script_shown_moved(&engine->shown, seq, seq, kept);
     return kept;
 }
 
@@ -527,6 +539,7 @@ static int script_copy(struct wane__engine *base, int from, int to, int keep) {
     if (kept > 0)
         memcpy(engine->sequences[to].token, engine->sequences[from].token, (size_t)kept * sizeof(int32_t));
     set_length(engine, to, kept);
+    wane__script_shown_moved(&engine->shown, to, from, kept);
     return kept;
 }
 
@@ -559,6 +572,7 @@ static int script_state_load(struct wane__engine *base, int seq, const void *byt
         engine->sequences[seq].token[i] = (int32_t)token;
     }
     set_length(engine, seq, fine ? length : 0);
+    wane__script_shown_moved(&engine->shown, seq, -1, fine ? length : 0);
     return fine ? WANE_OK : wane__fail(error, WANE_EFORMAT, "script: these bytes are no state.");
 }
 
@@ -584,6 +598,7 @@ static void script_free(struct wane__engine *base) {
     wane__free(engine->hidden);
     wane__free(engine->logits);
     wane__free(engine->has_logits);
+    wane__script_shown_close(&engine->shown);
     pthread_mutex_destroy(&engine->lock);
     wane__free(engine);
 }
@@ -605,6 +620,8 @@ static const struct wane__engine_ops script_ops = {
     .rescore_seen = script_rescore_seen,
     .head_rows = script_head_rows,
     .set_hook = script_set_hook,
+    .set_probe = script_set_probe,
+    .layer_facts = script_layer_facts,
     .truncate = script_truncate,
     .copy = script_copy,
     .state_save = script_state_save,
@@ -623,7 +640,7 @@ static void fill_facts(struct script_engine *engine) {
         .template_kind = "file",
         .vocab_size = VOCAB,
         .embedding_size = (int)width(engine),
-        .layers = 1,
+        .layers = script->attention.layers > 0 ? script->attention.layers : 1,
         .trained_context = script->context,
         .context = script->context,
         .sequences = script->sequences,
@@ -657,7 +674,8 @@ static bool allocate(struct script_engine *engine) {
     engine->hidden = wane__alloc_zero(batch * width(engine), sizeof *engine->hidden);
     engine->logits = wane__alloc_zero(batch * VOCAB, sizeof *engine->logits);
     engine->has_logits = wane__alloc_zero(batch, sizeof *engine->has_logits);
-    if (!engine->sequences || !engine->tokens || !engine->text || !engine->text_end || !engine->hidden ||
+    if (!wane__script_shown_open(&engine->shown, &engine->script, (int)batch, (int)width(engine)) ||
+        !engine->sequences || !engine->tokens || !engine->text || !engine->text_end || !engine->hidden ||
         !engine->logits || !engine->has_logits)
         return false;
     for (size_t s = 0; s < sequences; s++) engine->sequences[s].token = engine->tokens + s * context;
