@@ -46,9 +46,37 @@ typedef struct wane_profile {
     int locked_tokens;   /* LOCKED holds for so many */
     float stability;     /* SST of the domain: 1 leaves the thresholds, more makes both states rarer */
     /* Evidence. */
-    int samples;                  /* tokens that it was fitted on */
-    float auc, auc_low, auc_high; /* of the signal, on text that was held out; 95 % interval */
+    int samples; /* tokens that it was fitted on */
+    float auc, auc_low,
+        auc_high;      /* of the signal, on text that was held out; 95 % interval; NAN: not known */
+    char command[512]; /* that made it; "": not known */
 } wane_profile;
+
+/* "normal", "locked", "explore", "protect"; "?" for another number. Static storage. */
+WANE_API const char *wane_state_name(int state);
+/* "none", "kurtosis", "entropy", "margin"; "?" for another number. Static storage. */
+WANE_API const char *wane_signal_name(int signal);
+/* WANE_SIGNAL_…, or -1. */
+WANE_API int wane_signal_from(const char *name);
+
+/* --------------------------------------------------------- a profile's file */
+
+/*
+ * No signal, no model; the rest as if it were to be filled in: temperatures 0.3, 0.85, 0.5 and a lock of 3 tokens, thresholds that nothing
+ * reaches (peak INFINITY, low -INFINITY, jerk 0), sign 1, layer -1, stability 1, evidence not known.
+ */
+WANE_API void wane_profile_init(wane_profile *profile);
+/*
+ * Check what belongs together: names, ranges, low below peak, a layer where the signal is kurtosis and none where it is not. WANE_EINVAL names
+ * the field as it stands in the file.
+ */
+WANE_API int wane_profile_check(const wane_profile *profile, wane_error *error);
+/*
+ * A profile is a file of JSON (docs/governor.md). INFINITY and NAN are null there. Load refuses unknown fields and what check refuses:
+ * WANE_EFORMAT with the place; WANE_ENOENT. Save writes what load gives back bit by bit, by a temporary name.
+ */
+WANE_API int wane_profile_load(const char *path, wane_profile *profile, wane_error *error);
+WANE_API int wane_profile_save(const wane_profile *profile, const char *path, wane_error *error);
 
 #ifdef __cplusplus
 }
