@@ -63,7 +63,8 @@ void wane__tune_rows_free(struct wane__tune_rows *rows) {
 /* Of the text's token `next`, whose last byte says which span it belongs to: a blank before a word is part of the word's token. */
 static uint8_t span_label(const struct tuning *t, size_t next) {
     size_t last = t->end[next];
-    if (last == 0 || (next > 0 && t->end[next - 1] == last)) return WANE__FIT_UNLABELLED; /* it has no bytes */
+    if (last == 0 || (next > 0 && t->end[next - 1] == last))
+        return WANE__FIT_UNLABELLED; /* it has no bytes */
     last--;
     size_t low = 0, high = t->text->spans;
     while (low < high) { /* the first span that ends behind it */
@@ -107,7 +108,8 @@ static bool take(void *user, const wane_probe_token *token) {
     value[WANE__TUNE_MARGIN] = token->margin;
     for (int l = 0; l < rows->layers; l++) {
         value[WANE__TUNE_KURTOSIS + l] = l < token->layer_count ? token->signals[l].kurtosis : NAN;
-        value[WANE__TUNE_KURTOSIS + rows->layers + l] = l < token->layer_count ? token->signals[l].spread : NAN;
+        value[WANE__TUNE_KURTOSIS + rows->layers + l] =
+            l < token->layer_count ? token->signals[l].spread : NAN;
     }
     return true;
 }
@@ -123,9 +125,11 @@ static bool place(struct tuning *t) {
     size_t at = 0;
     for (size_t i = 0; i < t->tokens.count; i++) {
         int size = wane_token_bytes(t->model, t->tokens.id[i], false, piece, sizeof piece);
-        size_t n = size > 0 ? (size_t)size : 0, skip = i == 0 && n > 0 && piece[0] == ' ' && t->text->text[0] != ' ';
+        size_t n = size > 0 ? (size_t)size : 0,
+               skip = i == 0 && n > 0 && piece[0] == ' ' && t->text->text[0] != ' ';
         n -= skip;
-        if (size < 0 || n > t->text->size - at || memcmp(piece + skip, t->text->text + at, n) != 0) return false;
+        if (size < 0 || n > t->text->size - at || memcmp(piece + skip, t->text->text + at, n) != 0)
+            return false;
         at += n;
         t->end[i] = at;
     }
@@ -220,13 +224,14 @@ static int check(const wane_model *model, const wane_tune_options *o, const wane
         return wane__fail(error, WANE_EINVAL, "The domain has %zu bytes; at most %zu fit.", strlen(o->domain),
                           sizeof report->profile.domain - 1);
     if (o->command != NULL && strlen(o->command) >= sizeof report->profile.command)
-        return wane__fail(error, WANE_EINVAL, "The command has %zu bytes; at most %zu fit.", strlen(o->command),
-                          sizeof report->profile.command - 1);
+        return wane__fail(error, WANE_EINVAL, "The command has %zu bytes; at most %zu fit.",
+                          strlen(o->command), sizeof report->profile.command - 1);
     if (o->tokens < 0 || o->tokens > TOKENS_ALL || o->window < 32 || o->window > 4096 || o->warm_up < 0 ||
         o->warm_up >= o->window || o->block < 1 || o->block > 4096 || o->replicates < 1000 ||
         o->replicates > 100000 || !(o->held_out >= 0.1 && o->held_out <= 0.9) ||
         o->signal < WANE_SIGNAL_NONE || o->signal >= WANE_SIGNALS)
-        return wane__fail(error, WANE_EINVAL, "A number of the tuning's options is out of its range; wane/tune.h has them.");
+        return wane__fail(error, WANE_EINVAL,
+                          "A number of the tuning's options is out of its range; wane/tune.h has them.");
     return WANE_OK;
 }
 

@@ -134,11 +134,13 @@ static int check_parts(struct fitting *f, wane_error *error) {
     r->held_blocks = blocks[WANE__FIT_HELD];
     for (int p = 0; p < 2; p++)
         if (blocks[p] < BLOCKS_LEAST || right[p] < LABELS_LEAST || labelled[p] - right[p] < LABELS_LEAST)
-            return wane__fail(error, WANE_EINVAL,
-                              "Too little text to tune on: the part that %s has %zu labelled tokens, %zu of them right, in %d "
-                              "blocks of %d; it takes %d right ones, %d wrong ones and %d blocks. Give more text.",
-                              p == WANE__FIT_HELD ? "is held out" : "thresholds come from", labelled[p],
-                              right[p], blocks[p], f->options->block, LABELS_LEAST, LABELS_LEAST, BLOCKS_LEAST);
+            return wane__fail(
+                error, WANE_EINVAL,
+                "Too little text to tune on: the part that %s has %zu labelled tokens, %zu of them right, in "
+                "%d "
+                "blocks of %d; it takes %d right ones, %d wrong ones and %d blocks. Give more text.",
+                p == WANE__FIT_HELD ? "is held out" : "thresholds come from", labelled[p], right[p],
+                blocks[p], f->options->block, LABELS_LEAST, LABELS_LEAST, BLOCKS_LEAST);
     return WANE_OK;
 }
 
@@ -214,11 +216,13 @@ static int choose(struct fitting *f, wane_error *error) {
     for (int c = 0; c < (int)r->row_count; c++) {
         int kind = kind_of(f, c);
         if (kind == WANE_SIGNAL_KURTOSIS) r->best_kurtosis = better_of(r, r->best_kurtosis, c);
-        if (kind != WANE_SIGNAL_NONE && (f->options->signal == WANE_SIGNAL_NONE || f->options->signal == kind))
+        if (kind != WANE_SIGNAL_NONE &&
+            (f->options->signal == WANE_SIGNAL_NONE || f->options->signal == kind))
             r->best = better_of(r, r->best, c);
     }
     if (r->best >= 0) return WANE_OK;
-    return wane__fail(error, WANE_EUNSUPPORTED, "No layer of this model can be probed, so that it has no kurtosis.");
+    return wane__fail(error, WANE_EUNSUPPORTED,
+                      "No layer of this model can be probed, so that it has no kurtosis.");
 }
 
 /* ------------------------------------------------------------------- thresholds */
@@ -239,8 +243,8 @@ static bool judge_original(struct fitting *f) {
     static const double none[WANE__FIT_STATES] = {0};
     struct wane__fit_score score;
     struct wane__fit_share better = {(double)NAN, (double)NAN, (double)NAN};
-    struct wane__fit_rule rule = {f->column,    f->spread,       1,            original_peak,
-                                  original_low, original_spread, original_jerk};
+    struct wane__fit_rule rule = {f->column,       f->spread,    1, original_peak, original_low,
+                                  original_spread, original_jerk};
     r->better = interval(better, 1);
     r->original.bits = r->original.gap = r->better;
     if (r->best_kurtosis < 0) return true;
@@ -280,7 +284,8 @@ static void set_profile(struct fitting *f, const struct wane__fit_rule *rule, do
     bool signal = row->held.low > 0.5;
     snprintf(r->verdict, sizeof r->verdict,
              signal ? "signal: %s%s, AUC %.3f (95 %%: %.3f to %.3f) on held-out text"
-                    : "no signal: the best, %s%s, has AUC %.3f (95 %%: %.3f to %.3f) on held-out text, which holds 0.5",
+                    : "no signal: the best, %s%s, has AUC %.3f (95 %%: %.3f to %.3f) on held-out text, which "
+                      "holds 0.5",
              row->signal, where, row->held.value, row->held.low, row->held.high);
     if (!signal) return;
     p->signal = kind_of(f, r->best);
@@ -301,7 +306,9 @@ static bool fit_best(struct fitting *f) {
     bool layered = kind_of(f, r->best) == WANE_SIGNAL_KURTOSIS;
     load(f, r->best, f->column);
     if (layered) load(f, r->best + f->rows->layers, f->spread);
-    struct wane__fit_rule rule = {.value = f->column, .spread = layered ? f->spread : NULL, .sign = row->sign};
+    struct wane__fit_rule rule = {.value = f->column,
+                                  .spread = layered ? f->spread : NULL,
+                                  .sign = row->sign};
     /* One value for all: there is no curve, and nothing that a threshold could part. */
     if (wane__fit_curve(&f->text, f->column, row->sign, WANE__FIT_LEARN, &curve)) {
         if (!wane__fit_thresholds(&f->text, &curve, &f->draws, &rule)) return false;
@@ -311,10 +318,11 @@ static bool fit_best(struct fitting *f) {
         rule.low = -INFINITY;
     }
     int bins = wane__fit_bins(&f->text, f->column, row->sign, WANE__FIT_HELD, bin, WANE_TUNE_BINS);
-    if (bins < 0 || !wane__fit_score(&f->text, &rule, &f->draws, temperature, &score, f->gain[0])) return false;
+    if (bins < 0 || !wane__fit_score(&f->text, &rule, &f->draws, temperature, &score, f->gain[0]))
+        return false;
     for (int i = 0; i < bins; i++)
-        r->bin[i] = (wane_tune_bin){bin[i].from,     bin[i].to,  bin[i].mean, bin[i].accuracy,
-                                    bin[i].low,      bin[i].high, bin[i].count};
+        r->bin[i] = (wane_tune_bin){bin[i].from, bin[i].to,   bin[i].mean, bin[i].accuracy,
+                                    bin[i].low,  bin[i].high, bin[i].count};
     r->bins = bins;
     r->floor = curve.floor;
     r->ceiling = curve.ceiling;

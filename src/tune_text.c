@@ -18,7 +18,8 @@ static int span_from(const json_t *json, size_t index, size_t size, size_t after
     if (!json_is_integer(from) || !json_is_integer(to) || !json_is_boolean(right) ||
         json_object_size(json) != 3)
         return wane__fail(error, WANE_EFORMAT,
-                          "Span %zu is not {\"from\": bytes, \"to\": bytes, \"right\": true or false}.", index);
+                          "Span %zu is not {\"from\": bytes, \"to\": bytes, \"right\": true or false}.",
+                          index);
     json_int_t begin = json_integer_value(from), end = json_integer_value(to);
     if (begin < 0 || end <= begin || (uintmax_t)end > size)
         return wane__fail(error, WANE_EFORMAT,
@@ -35,7 +36,8 @@ static int span_from(const json_t *json, size_t index, size_t size, size_t after
 
 static int spans_from(const json_t *list, struct wane__tune_text *out, wane_error *error) {
     if (!json_is_array(list) || json_array_size(list) == 0)
-        return wane__fail(error, WANE_EFORMAT, "\"spans\" is not a list of spans; without labels, leave it out.");
+        return wane__fail(error, WANE_EFORMAT,
+                          "\"spans\" is not a list of spans; without labels, leave it out.");
     out->spans = json_array_size(list);
     out->span = wane__alloc_zero(out->spans, sizeof *out->span);
     if (out->span == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for %zu spans.", out->spans);
@@ -70,8 +72,7 @@ int wane__tune_parse(const char *line, size_t size, struct wane__tune_text *out,
     json_error_t why;
     *out = (struct wane__tune_text){0};
     json_t *json = json_loadb(line, size, JSON_REJECT_DUPLICATES, &why);
-    if (json == NULL)
-        return wane__fail(error, WANE_EFORMAT, "This is not JSON: %.150s.", why.text);
+    if (json == NULL) return wane__fail(error, WANE_EFORMAT, "This is not JSON: %.150s.", why.text);
     int status = json_is_object(json) ? text_from(json, out, error)
                                       : wane__fail(error, WANE_EFORMAT, "This is not an object.");
     json_decref(json);

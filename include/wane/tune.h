@@ -19,18 +19,18 @@ enum { WANE_TUNE_BINS = 20 };
 
 typedef struct wane_tune_options {
     size_t size;
-    const char *data;   /* a text file, or JSONL where its name ends in .jsonl                          */
-    const char *domain; /* goes into the profile, 31 bytes at most; NULL: any                            */
-    const char *output; /* the profile's file; NULL: only the report                                     */
+    const char *data;    /* a text file, or JSONL where its name ends in .jsonl                          */
+    const char *domain;  /* goes into the profile, 31 bytes at most; NULL: any                            */
+    const char *output;  /* the profile's file; NULL: only the report                                     */
     const char *command; /* that makes it, for the profile; 511 bytes at most; NULL: not said            */
-    int tokens;         /* labelled tokens at most, from the beginning; 0: all                            */
-    int window;         /* tokens that are run through the model at once, 32..4096; default 384           */
-    int warm_up;        /* tokens of a window that are context only, where no span labels them; default 64 */
-    int block;          /* labelled tokens that are drawn together for intervals, 1..4096; default 64      */
-    int replicates;     /* draws for each interval, 1,000..100,000; default 2,000                         */
-    double held_out;    /* share of the text that nothing is chosen on, 0.1..0.9; default 0.5             */
-    int signal;         /* WANE_SIGNAL_…; NONE (default): the best                                        */
-    uint64_t seed;      /* of parts and draws; default 1                                                  */
+    int tokens;          /* labelled tokens at most, from the beginning; 0: all                            */
+    int window;          /* tokens that are run through the model at once, 32..4096; default 384           */
+    int warm_up;         /* tokens of a window that are context only, where no span labels them; default 64 */
+    int block;           /* labelled tokens that are drawn together for intervals, 1..4096; default 64      */
+    int replicates;      /* draws for each interval, 1,000..100,000; default 2,000                         */
+    double held_out;     /* share of the text that nothing is chosen on, 0.1..0.9; default 0.5             */
+    int signal;    /* WANE_SIGNAL_…; NONE (default): the best                                        */
+    uint64_t seed; /* of parts and draws; default 1                                                  */
     wane_progress_fn progress; /* NULL: none */
     void *progress_user;
 } wane_tune_options;
@@ -67,12 +67,12 @@ typedef struct wane_tune_states {
 typedef struct wane_tune_report {
     wane_profile profile;
     uint64_t texts, windows;
-    uint64_t left_out;     /* texts whose tokens do not spell them, so that spans cannot be placed */
-    uint64_t tokens, right;           /* labelled                                                  */
+    uint64_t left_out;      /* texts whose tokens do not spell them, so that spans cannot be placed */
+    uint64_t tokens, right; /* labelled                                                  */
     uint64_t held_tokens, held_right; /* of them, held out                                         */
     int blocks, held_blocks;
-    int layers;                        /* that were probed                                         */
-    wane_tune_row *rows;               /* entropy and margin, then kurtosis of each layer, then spread */
+    int layers;          /* that were probed                                         */
+    wane_tune_row *rows; /* entropy and margin, then kurtosis of each layer, then spread */
     size_t row_count;
     int best;          /* index of the row that the profile would be of, whether it is a signal or not */
     int best_kurtosis; /* the same among the layers' kurtosis; -1: there is none                   */
@@ -83,8 +83,9 @@ typedef struct wane_tune_report {
     double peak, low;  /* thresholds, also where there is no signal                                */
     wane_tune_bin bin[WANE_TUNE_BINS];
     int bins;
-    wane_tune_states own, original; /* of these thresholds, and of 4.2 / 0.08 / 2.1 / 0.15 at the best kurtosis layer */
-    wane_tune_interval better;      /* bits of the own ones less those of the original ones; NAN: no layer */
+    wane_tune_states own,
+        original; /* of these thresholds, and of 4.2 / 0.08 / 2.1 / 0.15 at the best kurtosis layer */
+    wane_tune_interval better; /* bits of the own ones less those of the original ones; NAN: no layer */
     double seconds;
 } wane_tune_report;
 

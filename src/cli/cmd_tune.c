@@ -20,7 +20,8 @@ static json_t *number(double value) {
 }
 
 static json_t *interval_json(const wane_tune_interval *i) {
-    return json_pack("{s:o, s:o, s:o}", "value", number(i->value), "low", number(i->low), "high", number(i->high));
+    return json_pack("{s:o, s:o, s:o}", "value", number(i->value), "low", number(i->low), "high",
+                     number(i->high));
 }
 
 static const char *const state_name[WANE_STATES] = {
@@ -46,12 +47,12 @@ static json_t *rows_json(const wane_tune_report *r) {
     json_t *list = json_array();
     for (size_t i = 0; i < r->row_count; i++) {
         const wane_tune_row *row = &r->rows[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:o, s:i, s:I, s:I, s:o, s:o, s:o}", "signal", row->signal, "layer",
-                            row->layer >= 0 ? json_integer(row->layer) : json_null(), "sign", row->sign, "tokens",
-                            (json_int_t)row->tokens, "missing", (json_int_t)row->missing, "auc",
-                            interval_json(&row->auc), "learnt", number(row->learnt), "held_out",
-                            interval_json(&row->held)));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:o, s:i, s:I, s:I, s:o, s:o, s:o}", "signal", row->signal,
+                                        "layer", row->layer >= 0 ? json_integer(row->layer) : json_null(),
+                                        "sign", row->sign, "tokens", (json_int_t)row->tokens, "missing",
+                                        (json_int_t)row->missing, "auc", interval_json(&row->auc), "learnt",
+                                        number(row->learnt), "held_out", interval_json(&row->held)));
     }
     return list;
 }
@@ -60,9 +61,9 @@ static json_t *bins_json(const wane_tune_report *r) {
     json_t *list = json_array();
     for (int i = 0; i < r->bins; i++) {
         const wane_tune_bin *b = &r->bin[i];
-        json_array_append_new(list, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "from", b->from, "to", b->to,
-                                              "mean", b->mean, "accuracy", b->accuracy, "low", b->low, "high",
-                                              b->high, "tokens", (json_int_t)b->tokens));
+        json_array_append_new(list, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "from", b->from, "to",
+                                              b->to, "mean", b->mean, "accuracy", b->accuracy, "low", b->low,
+                                              "high", b->high, "tokens", (json_int_t)b->tokens));
     }
     return list;
 }
@@ -70,21 +71,22 @@ static json_t *bins_json(const wane_tune_report *r) {
 static json_t *report_json(const wane_tune_report *r, const char *output) {
     const wane_profile *p = &r->profile;
     json_t *profile =
-        json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:o, s:f, s:f, s:f}", "model", p->model, "domain", p->domain,
-                  "signal", p->signal != WANE_SIGNAL_NONE ? r->rows[r->best].signal : "none", "layer",
-                  p->layer >= 0 ? json_integer(p->layer) : json_null(), "sign", p->sign, "peak_kurtosis",
-                  number((double)p->peak), "low_kurtosis", number((double)p->low), "spread_threshold", (double)p->spread,
-                  "jerk_threshold", (double)p->jerk, "temp_fallback", (double)p->temp_fallback);
-    json_t *curve = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "floor", r->floor, "ceiling", r->ceiling, "middle",
-                              r->middle, "width", r->width, "knee", r->knee, "foot", r->foot);
-    return json_pack("{s:s?, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "file", output, "verdict", r->verdict, "profile", profile, "texts", (json_int_t)r->texts,
-                     "left_out", (json_int_t)r->left_out, "windows", (json_int_t)r->windows, "tokens",
-                     (json_int_t)r->tokens, "right", (json_int_t)r->right, "held_out_tokens",
-                     (json_int_t)r->held_tokens, "held_out_right", (json_int_t)r->held_right, "blocks", r->blocks,
-                     "held_out_blocks", r->held_blocks, "signals", rows_json(r), "curve", curve, "bins", bins_json(r),
-                     "own", states_json(&r->own), "original", states_json(&r->original), "better",
-                     interval_json(&r->better), "seconds", json_ms(r->seconds));
+        json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:o, s:f, s:f, s:f}", "model", p->model, "domain",
+                  p->domain, "signal", p->signal != WANE_SIGNAL_NONE ? r->rows[r->best].signal : "none",
+                  "layer", p->layer >= 0 ? json_integer(p->layer) : json_null(), "sign", p->sign,
+                  "peak_kurtosis", number((double)p->peak), "low_kurtosis", number((double)p->low),
+                  "spread_threshold", (double)p->spread, "jerk_threshold", (double)p->jerk, "temp_fallback",
+                  (double)p->temp_fallback);
+    json_t *curve = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "floor", r->floor, "ceiling", r->ceiling,
+                              "middle", r->middle, "width", r->width, "knee", r->knee, "foot", r->foot);
+    return json_pack(
+        "{s:s?, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "file", output, "verdict", r->verdict, "profile", profile, "texts", (json_int_t)r->texts, "left_out",
+        (json_int_t)r->left_out, "windows", (json_int_t)r->windows, "tokens", (json_int_t)r->tokens, "right",
+        (json_int_t)r->right, "held_out_tokens", (json_int_t)r->held_tokens, "held_out_right",
+        (json_int_t)r->held_right, "blocks", r->blocks, "held_out_blocks", r->held_blocks, "signals",
+        rows_json(r), "curve", curve, "bins", bins_json(r), "own", states_json(&r->own), "original",
+        states_json(&r->original), "better", interval_json(&r->better), "seconds", json_ms(r->seconds));
 }
 
 /* ---- for people ---------------------------------------------------------------------------------------------------- */
@@ -113,12 +115,14 @@ static void print_row(const wane_tune_report *r, size_t at) {
 static bool shown(const wane_tune_report *r, size_t at) {
     int better = 0;
     for (size_t i = 0; i < r->row_count; i++)
-        better += strcmp(r->rows[i].signal, r->rows[at].signal) == 0 && r->rows[i].learnt > r->rows[at].learnt;
+        better +=
+            strcmp(r->rows[i].signal, r->rows[at].signal) == 0 && r->rows[i].learnt > r->rows[at].learnt;
     return better < LAYERS_SHOWN || r->rows[at].layer < 0;
 }
 
 static void print_rows(const wane_tune_report *r) {
-    out_format("\n  signal    layer sign   AUC  95 %%               held out  95 %%            tokens missing\n");
+    out_format(
+        "\n  signal    layer sign   AUC  95 %%               held out  95 %%            tokens missing\n");
     size_t hidden = 0;
     for (size_t i = 0; i < r->row_count; i++) {
         if (shown(r, i))
@@ -127,7 +131,8 @@ static void print_rows(const wane_tune_report *r) {
             hidden++;
     }
     if (hidden > 0)
-        out_format("  and %zu more, which told less on the part that was chosen on; --json prints all\n", hidden);
+        out_format("  and %zu more, which told less on the part that was chosen on; --json prints all\n",
+                   hidden);
 }
 
 static void print_states(const char *name, const wane_tune_states *s) {
@@ -142,15 +147,15 @@ static void print_states(const char *name, const wane_tune_states *s) {
     if (isnan(s->gap.value))
         out_format("; LOCKED or EXPLORE never occurs\n");
     else
-        out_format("; LOCKED less EXPLORE %+.1f points (%+.1f to %+.1f)\n", 100 * s->gap.value, 100 * s->gap.low,
-                   100 * s->gap.high);
+        out_format("; LOCKED less EXPLORE %+.1f points (%+.1f to %+.1f)\n", 100 * s->gap.value,
+                   100 * s->gap.low, 100 * s->gap.high);
 }
 
 static void print_thresholds(const wane_tune_report *r) {
     const wane_profile *p = &r->profile;
     int sign = p->sign;
-    out_format("\ncurve      %.3f to %.3f, middle %.4g, width %.4g; foot %.4g, knee %.4g\n", r->floor, r->ceiling,
-               sign * r->middle, r->width, sign * r->foot, sign * r->knee);
+    out_format("\ncurve      %.3f to %.3f, middle %.4g, width %.4g; foot %.4g, knee %.4g\n", r->floor,
+               r->ceiling, sign * r->middle, r->width, sign * r->foot, sign * r->knee);
     if (p->signal == WANE_SIGNAL_NONE) return;
     out_format("LOCKED     %s %.4g", sign > 0 ? "above" : "below", sign * (double)p->peak);
     if (p->spread > 0) out_format(" and with a spread below %.4g", (double)p->spread);
@@ -168,8 +173,8 @@ static void print_report(const wane_tune_report *r, const char *output) {
                100.0 * (double)r->right / (double)r->tokens);
     if (r->left_out > 0)
         out_format("left out   %llu texts that their tokens do not spell\n", (unsigned long long)r->left_out);
-    out_format("held out   %llu of them in %d of %d blocks\n", (unsigned long long)r->held_tokens, r->held_blocks,
-               r->blocks);
+    out_format("held out   %llu of them in %d of %d blocks\n", (unsigned long long)r->held_tokens,
+               r->held_blocks, r->blocks);
     print_rows(r);
     print_thresholds(r);
     out_format("\nOn held-out text:\n");
@@ -185,8 +190,8 @@ static void print_report(const wane_tune_report *r, const char *output) {
 
 /* The options that the profile comes from, as somebody would type them. Free it. */
 static char *command_of(const struct settings *settings) {
-    static const int named[] = {SET_MODEL, SET_TUNE_DATA, SET_TUNE_DOMAIN, SET_TUNE_TOKENS, SET_TUNE_HELD_OUT, SET_TUNE_SIGNAL,
-                                SET_TUNE_DRAWS, SET_SEED};
+    static const int named[] = {SET_MODEL,         SET_TUNE_DATA,   SET_TUNE_DOMAIN, SET_TUNE_TOKENS,
+                                SET_TUNE_HELD_OUT, SET_TUNE_SIGNAL, SET_TUNE_DRAWS,  SET_SEED};
     char *line = text_copy("wane tune");
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         const struct setting_value *value = &settings->value[named[i]];

@@ -23,9 +23,11 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){svg{--paper:#171816;--ink:#e8e6e1;--dim:#a3a29b;--line:#35352f;"
     "--curve:#84b6f4;--dots:#e8e6e1;--locked:#6cc596;--explore:#eb9c6c}}\n"
     "text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:var(--ink)}\n"
-    ".title{font-size:17px;font-weight:600}.dim{fill:var(--dim)}.end{text-anchor:end}.mid{text-anchor:middle}\n"
+    ".title{font-size:17px;font-weight:600}.dim{fill:var(--dim)}.end{text-anchor:end}.mid{text-anchor:middle}"
+    "\n"
     ".grid{stroke:var(--line)}.axis{stroke:var(--dim)}\n"
-    ".curve{fill:none;stroke:var(--curve);stroke-width:2.5}.bend{fill:var(--paper);stroke:var(--curve);stroke-width:2.5}\n"
+    ".curve{fill:none;stroke:var(--curve);stroke-width:2.5}.bend{fill:var(--paper);stroke:var(--curve);"
+    "stroke-width:2.5}\n"
     ".bar{stroke:var(--dots);stroke-width:1.2;opacity:.65}.dot{fill:var(--dots)}\n"
     ".locked{fill:var(--locked)}.explore{fill:var(--explore)}.area{opacity:.11}\n"
     ".cut{stroke-width:1.6;stroke-dasharray:5 4}.cut.l{stroke:var(--locked)}.cut.e{stroke:var(--explore)}\n"
@@ -109,15 +111,18 @@ static void put_axes(const struct plot *p) {
     double bottom = place_y(0), right = WIDTH - RIGHT;
     for (int percent = 0; percent <= 100; percent += 20) {
         double y = place_y(percent / 100.0);
-        fprintf(p->file, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n", LEFT, y, right, y);
+        fprintf(p->file, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n", LEFT, y,
+                right, y);
         put_text(p, LEFT - 8, y + 4, "dim end", "%d %%", percent);
     }
-    fprintf(p->file, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>\n", LEFT, bottom, right, bottom);
+    fprintf(p->file, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>\n", LEFT, bottom,
+            right, bottom);
     double step = nice_step(p->to - p->from, 8);
     for (double tick = ceil(p->from / step) * step; tick <= p->to; tick += step) {
         double x = place_x(p, tick), shown = p->row->sign * tick;
         if (fabs(shown) < step / 1000) shown = 0;
-        fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>\n", x, bottom, x, bottom + 5);
+        fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>\n", x,
+                bottom, x, bottom + 5);
         put_text(p, x, bottom + 19, "dim mid", "%.6g", shown);
     }
     put_text(p, LEFT - 8, TOP - 12, "dim", "right");
@@ -131,18 +136,19 @@ static void put_axes(const struct plot *p) {
 /* The stretch that a state takes, and its edge. */
 static void put_state(const struct plot *p, bool locked) {
     double edge = place_x(p, locked ? p->report->peak : p->report->low);
-    double from = locked ? edge : LEFT, to = locked ? WIDTH - RIGHT : edge, top = place_y(1), bottom = place_y(0);
-    fprintf(p->file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"area %s\"/>\n", from, top,
-            fmax(to - from, 0), bottom - top, locked ? "locked" : "explore");
-    fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"cut %s\"/>\n", edge, top - 6, edge,
-            bottom, locked ? "l" : "e");
+    double from = locked ? edge : LEFT, to = locked ? WIDTH - RIGHT : edge, top = place_y(1),
+           bottom = place_y(0);
+    fprintf(p->file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"area %s\"/>\n", from,
+            top, fmax(to - from, 0), bottom - top, locked ? "locked" : "explore");
+    fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"cut %s\"/>\n", edge,
+            top - 6, edge, bottom, locked ? "l" : "e");
     double shown = p->row->sign * (locked ? p->report->peak : p->report->low);
     bool above = locked == (p->row->sign > 0);
     /* Names stand inside their stretch where it is wide enough. */
     bool inside = to - from > 150;
     put_text(p, locked == inside ? edge + 6 : edge - 6, locked ? top - 10 : top + 16,
-             locked == inside ? (locked ? "locked" : "explore") : (locked ? "locked end" : "explore end"), "%s %s %.4g",
-             locked ? "LOCKED" : "EXPLORE", above ? "above" : "below", shown);
+             locked == inside ? (locked ? "locked" : "explore") : (locked ? "locked end" : "explore end"),
+             "%s %s %.4g", locked ? "LOCKED" : "EXPLORE", above ? "above" : "below", shown);
 }
 
 static void put_curve(const struct plot *p) {
@@ -156,7 +162,9 @@ static void put_curve(const struct plot *p) {
     const double bend[] = {r->foot, r->knee};
     for (int i = 0; i < 2; i++)
         if (bend[i] >= p->from && bend[i] <= p->to)
-            fprintf(p->file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5.5\" class=\"bend\"><title>%s of the curve</title></circle>\n",
+            fprintf(p->file,
+                    "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5.5\" class=\"bend\"><title>%s of the "
+                    "curve</title></circle>\n",
                     place_x(p, bend[i]), place_y(curve_at(r, bend[i])), i == 0 ? "foot" : "knee");
 }
 
@@ -164,13 +172,14 @@ static void put_bins(const struct plot *p) {
     for (int i = 0; i < p->report->bins; i++) {
         const wane_tune_bin *b = &p->report->bin[i];
         double x = place_x(p, b->mean);
-        fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"bar\"/>\n", x, place_y(b->low), x,
-                place_y(b->high));
+        fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"bar\"/>\n", x,
+                place_y(b->low), x, place_y(b->high));
         fprintf(p->file,
-                "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" class=\"dot\"><title>%llu tokens, %.4g to %.4g: %.1f %% right"
+                "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\" class=\"dot\"><title>%llu tokens, %.4g to %.4g: "
+                "%.1f %% right"
                 "</title></circle>\n",
-                x, place_y(b->accuracy), (unsigned long long)b->tokens, p->row->sign * b->from, p->row->sign * b->to,
-                100 * b->accuracy);
+                x, place_y(b->accuracy), (unsigned long long)b->tokens, p->row->sign * b->from,
+                p->row->sign * b->to, 100 * b->accuracy);
     }
 }
 
@@ -180,7 +189,8 @@ static void put_key(const struct plot *p) {
     put_text(p, x + 14, y, "dim", "held-out tokens, %llu in each, with 95 %%",
              (unsigned long long)(p->report->bins > 0 ? p->report->bin[0].tokens : 0));
     x += 290;
-    fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"curve\"/>\n", x, y - 4, x + 22, y - 4);
+    fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"curve\"/>\n", x, y - 4,
+            x + 22, y - 4);
     put_text(p, x + 30, y, "dim", "curve from the other part");
     x += 220;
     fprintf(p->file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" class=\"bend\"/>\n", x, y - 4);
@@ -190,7 +200,8 @@ static void put_key(const struct plot *p) {
 static void put_all(const struct plot *p, const char *model) {
     const wane_tune_report *r = p->report;
     fprintf(p->file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n<title>",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+            "role=\"img\">\n<title>",
             WIDTH, HEIGHT, WIDTH, HEIGHT);
     put_escaped(p->file, model);
     fputs(": how often the next token is right, by signal</title>\n", p->file);

@@ -18,10 +18,10 @@ enum { WANE__FIT_WRONG = 0, WANE__FIT_RIGHT, WANE__FIT_UNLABELLED };
 /* Tokens in their order. Nothing here is owned. */
 struct wane__fit_text {
     size_t count;
-    const uint8_t *label;  /* WANE__FIT_WRONG, …                                           */
-    const uint8_t *first;  /* 1: the token before it is not its neighbour                  */
-    const int32_t *block;  /* of each token, 0 … blocks - 1                                */
-    const uint8_t *part;   /* of each block: WANE__FIT_LEARN or WANE__FIT_HELD             */
+    const uint8_t *label; /* WANE__FIT_WRONG, …                                           */
+    const uint8_t *first; /* 1: the token before it is not its neighbour                  */
+    const int32_t *block; /* of each token, 0 … blocks - 1                                */
+    const uint8_t *part;  /* of each block: WANE__FIT_LEARN or WANE__FIT_HELD             */
     int blocks;
 };
 
@@ -68,8 +68,8 @@ double wane__fit_accuracy(const struct wane__fit_curve *curve, double x);
 
 /* A bin of tokens with neighbouring values of sign · value. */
 struct wane__fit_bin {
-    double from, to, mean;       /* of the values              */
-    double accuracy, low, high;  /* Wilson's 95 % interval     */
+    double from, to, mean;      /* of the values              */
+    double accuracy, low, high; /* Wilson's 95 % interval     */
     size_t count;
 };
 /* Bins of equal count, at most `most`; returns how many, -1: no memory. Values that are the same stay in one bin. */
@@ -103,7 +103,8 @@ bool wane__fit_thresholds(const struct wane__fit_text *text, const struct wane__
 /* What a rule's states say on HELD of whether a token is right. */
 struct wane__fit_score {
     size_t tokens[WANE__FIT_STATES], right[WANE__FIT_STATES]; /* on HELD                             */
-    double temperature; /* mean over LEARN's tokens of the temperatures that their states name; NAN: none does */
+    double
+        temperature; /* mean over LEARN's tokens of the temperatures that their states name; NAN: none does */
     /*
      * Bits that the state saves in telling right from wrong, a token: log2 of what LEARN's tokens in this state promise for the outcome, less
      * log2 of what all of LEARN's do (both with one right and one wrong token added).

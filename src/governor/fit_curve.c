@@ -11,7 +11,8 @@
 #include <math.h>
 
 enum { FIT_BINS = 128, MIDDLES = 41, WIDTHS = 17, ROUNDS = 8 };
-static const double bend = 1.3169578969248166; /* ln(2 + √3): where the logistic function's third derivative is 0 */
+static const double bend =
+    1.3169578969248166; /* ln(2 + √3): where the logistic function's third derivative is 0 */
 
 /* ------------------------------------------------------------------- bins */
 

@@ -99,22 +99,24 @@ int wane__fit_state(const struct wane__fit_text *text, const struct wane__fit_ru
 /* ------------------------------------------------------------------- thresholds */
 
 /* Which tokens a threshold is for, and the number that it is set against. NAN: not this token. */
-typedef double (*measure_fn)(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
-                             size_t at);
+typedef double (*measure_fn)(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at);
 
-static double spread_of_sure(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at) {
+static double spread_of_sure(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
+                             size_t at) {
     (void)text;
     double x = rule->sign * (double)rule->value[at];
     return isfinite(x) && x > rule->peak ? (double)rule->spread[at] : (double)NAN;
 }
 
-static double jerk_of_normal(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at) {
+static double jerk_of_normal(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
+                             size_t at) {
     if (wane__fit_state(text, rule, at) != WANE__FIT_NORMAL) return (double)NAN;
     return fabs(wane__fit_jerk(text, rule->value, at));
 }
 
 /* Both measures in one list, as the fit's own sorting wants it. NULL: no memory. */
-static float *measured(const struct wane__fit_text *text, const struct wane__fit_rule *rule, measure_fn measure) {
+static float *measured(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
+                       measure_fn measure) {
     float *list = wane__alloc_zero(text->count + 1, sizeof *list);
     for (size_t i = 0; i < text->count && list != NULL; i++) list[i] = (float)measure(text, rule, i);
     return list;

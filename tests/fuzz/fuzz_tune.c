@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (text.size == 0 || (text.span == NULL) != (text.spans == 0)) abort();
     for (size_t i = 0, after = 0; i < text.spans; i++) {
-        if (text.span[i].from < after || text.span[i].to <= text.span[i].from || text.span[i].to > text.size) abort();
+        if (text.span[i].from < after || text.span[i].to <= text.span[i].from || text.span[i].to > text.size)
+            abort();
         after = text.span[i].to;
     }
     wane__free(text.text);
