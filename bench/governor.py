@@ -7,7 +7,7 @@ usage: governor.py run FOLDER --model NAME [--sets text,questions,humaneval] [--
        governor.py report FOLDER [--json FILE]
 
 run: start `wane serve` with the options --off and --on by turns, a few prompts each, and ask both the same with the same seeds. Defaults:
---off "--mode wane --no-governor", --on "--mode wane --governor". Sets: text, open prompts (bench/data/prompts.txt) with --replies
+--off "--mode wane --answers 1 --no-governor --fuse off", --on "--mode wane --answers 1 --governor --fuse loop --fallback none". Sets: text, open prompts (bench/data/prompts.txt) with --replies
 replies each; questions with known answers (bench/data/questions.tsv); humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz), which
 --data names. --items takes the first so many of each set in an order that the seed makes; 0: all. Each finished reply is a line of
 FOLDER/replies.jsonl: a run that was stopped, or that stopped itself after about --seconds, goes on where it was. The report goes to
@@ -325,8 +325,8 @@ def main():
     parser.add_argument("--items", type=int, default=0)
     parser.add_argument("--replies", type=int, default=4)
     parser.add_argument("--data")
-    parser.add_argument("--off", default="--mode wane --no-governor")
-    parser.add_argument("--on", default="--mode wane --governor")
+    parser.add_argument("--off", default="--mode wane --answers 1 --no-governor --fuse off")
+    parser.add_argument("--on", default="--mode wane --answers 1 --governor --fuse loop --fallback none")
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--max-tokens", type=int, default=0)
     parser.add_argument("--slots", type=int, default=4)

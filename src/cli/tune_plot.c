@@ -16,21 +16,22 @@
 
 enum { WIDTH = 760, HEIGHT = 470, LEFT = 64, RIGHT = 24, TOP = 92, BOTTOM = 84, CURVE_POINTS = 160 };
 
+/* No variables: what shows pictures in other places than a browser knows classes, and not much more. */
 static const char style[] =
     "<style>\n"
-    "svg{color-scheme:light dark;--paper:#fdfdfb;--ink:#1c1c1c;--dim:#63635d;--line:#dededa;--curve:#1a5fb4;"
-    "--dots:#1c1c1c;--locked:#2e7d4f;--explore:#b3541e}\n"
-    "@media(prefers-color-scheme:dark){svg{--paper:#171816;--ink:#e8e6e1;--dim:#a3a29b;--line:#35352f;"
-    "--curve:#84b6f4;--dots:#e8e6e1;--locked:#6cc596;--explore:#eb9c6c}}\n"
-    "text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:var(--ink)}\n"
-    ".title{font-size:17px;font-weight:600}.dim{fill:var(--dim)}.end{text-anchor:end}.mid{text-anchor:middle}"
-    "\n"
-    ".grid{stroke:var(--line)}.axis{stroke:var(--dim)}\n"
-    ".curve{fill:none;stroke:var(--curve);stroke-width:2.5}.bend{fill:var(--paper);stroke:var(--curve);"
-    "stroke-width:2.5}\n"
-    ".bar{stroke:var(--dots);stroke-width:1.2;opacity:.65}.dot{fill:var(--dots)}\n"
-    ".locked{fill:var(--locked)}.explore{fill:var(--explore)}.area{opacity:.11}\n"
-    ".cut{stroke-width:1.6;stroke-dasharray:5 4}.cut.l{stroke:var(--locked)}.cut.e{stroke:var(--explore)}\n"
+    "svg{color-scheme:light dark}\n"
+    "text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1c1c1c}\n"
+    ".title{font-size:17px;font-weight:600}.dim{fill:#63635d}.end{text-anchor:end}.mid{text-anchor:middle}\n"
+    ".paper{fill:#fdfdfb}.grid{stroke:#dededa}.axis{stroke:#63635d}\n"
+    ".curve{fill:none;stroke:#1a5fb4;stroke-width:2.5}.bend{fill:#fdfdfb;stroke:#1a5fb4;stroke-width:2.5}\n"
+    ".bar{stroke:#1c1c1c;stroke-width:1.2;opacity:.65}.dot{fill:#1c1c1c}\n"
+    ".locked{fill:#2e7d4f}.explore{fill:#b3541e}.area{opacity:.1}\n"
+    ".cut{stroke-width:1.6;stroke-dasharray:5 4}.cut.l{stroke:#2e7d4f}.cut.e{stroke:#b3541e}\n"
+    "@media(prefers-color-scheme:dark){text,.dot{fill:#e8e6e1}.dim{fill:#a3a29b}.paper{fill:#171816}"
+    ".grid{stroke:#35352f}.axis{stroke:#a3a29b}.curve{stroke:#84b6f4}.bend{fill:#171816;stroke:#84b6f4}"
+    ".bar{stroke:#e8e6e1}.locked{fill:#6cc596}.explore{fill:#eb9c6c}.cut.l{stroke:#6cc596}.cut.e{stroke:#"
+    "eb9c6c}"
+    ".area{opacity:.16}}\n"
     "</style>\n";
 
 struct plot {
@@ -129,7 +130,8 @@ static void put_axes(const struct plot *p) {
     char what[80];
     snprintf(what, sizeof what, p->row->layer >= 0 ? "%s at layer %d" : "%s%.0d", p->row->signal,
              p->row->layer >= 0 ? p->row->layer : 0);
-    put_text(p, (LEFT + right) / 2, bottom + 38, "mid", "%s, %s to the right", what,
+    put_text(p, (LEFT + right) / 2, bottom + 38, "mid", "%s%s, %s to the right", what,
+             strcmp(p->row->signal, "entropy") == 0 ? " in nats" : "",
              p->row->sign > 0 ? "rising" : "falling");
 }
 
@@ -148,7 +150,7 @@ static void put_state(const struct plot *p, bool locked) {
     bool inside = to - from > 150;
     put_text(p, locked == inside ? edge + 6 : edge - 6, locked ? top - 10 : top + 16,
              locked == inside ? (locked ? "locked" : "explore") : (locked ? "locked end" : "explore end"),
-             "%s %s %.4g", locked ? "LOCKED" : "EXPLORE", above ? "above" : "below", shown);
+             "%s %s %.3g", locked ? "LOCKED" : "EXPLORE", above ? "above" : "below", shown);
 }
 
 static void put_curve(const struct plot *p) {
@@ -206,7 +208,7 @@ static void put_all(const struct plot *p, const char *model) {
     put_escaped(p->file, model);
     fputs(": how often the next token is right, by signal</title>\n", p->file);
     fputs(style, p->file);
-    fprintf(p->file, "<rect width=\"%d\" height=\"%d\" style=\"fill:var(--paper)\"/>\n", WIDTH, HEIGHT);
+    fprintf(p->file, "<rect width=\"%d\" height=\"%d\" class=\"paper\"/>\n", WIDTH, HEIGHT);
     put_text(p, LEFT - 44, 30, "title", "%s%s%s: how often the next token is right", model,
              r->profile.domain[0] != '\0' ? ", " : "", r->profile.domain);
     put_text(p, LEFT - 44, 52, "dim", "%s", r->verdict);

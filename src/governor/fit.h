@@ -80,7 +80,7 @@ int wane__fit_bins(const struct wane__fit_text *text, const float *value, int si
 
 enum { WANE__FIT_NORMAL = 0, WANE__FIT_LOCKED, WANE__FIT_EXPLORE, WANE__FIT_PROTECT, WANE__FIT_STATES };
 
-/* What a token's own signal makes of it. LOCKED comes before EXPLORE, that before PROTECT. */
+/* What a token's own signal makes of it, without the lock that the state machine holds: PROTECT comes first, as there. */
 struct wane__fit_rule {
     const float *value;  /* the signal                                                              */
     const float *spread; /* NULL: none                                                              */

@@ -87,13 +87,12 @@ double wane__fit_jerk(const struct wane__fit_text *text, const float *value, siz
 int wane__fit_state(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at) {
     double x = rule->sign * (double)rule->value[at];
     if (!isfinite(x)) return WANE__FIT_NORMAL;
+    if (rule->jerk_threshold > 0 && fabs(wane__fit_jerk(text, rule->value, at)) > rule->jerk_threshold)
+        return WANE__FIT_PROTECT;
     bool narrow = rule->spread_threshold <= 0 ||
                   (rule->spread != NULL && (double)rule->spread[at] < rule->spread_threshold);
     if (x > rule->peak && narrow) return WANE__FIT_LOCKED;
-    if (x < rule->low) return WANE__FIT_EXPLORE;
-    double jerk = rule->jerk_threshold > 0 ? wane__fit_jerk(text, rule->value, at) : 0;
-    return fabs(jerk) > rule->jerk_threshold && rule->jerk_threshold > 0 ? WANE__FIT_PROTECT
-                                                                         : WANE__FIT_NORMAL;
+    return x < rule->low ? WANE__FIT_EXPLORE : WANE__FIT_NORMAL;
 }
 
 /* ------------------------------------------------------------------- thresholds */
@@ -108,13 +107,11 @@ static double spread_of_sure(const struct wane__fit_text *text, const struct wan
     return isfinite(x) && x > rule->peak ? (double)rule->spread[at] : (double)NAN;
 }
 
-static double jerk_of_normal(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
-                             size_t at) {
-    if (wane__fit_state(text, rule, at) != WANE__FIT_NORMAL) return (double)NAN;
+static double jerk_of_all(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at) {
     return fabs(wane__fit_jerk(text, rule->value, at));
 }
 
-/* Both measures in one list, as the fit's own sorting wants it. NULL: no memory. */
+/* The measure of every token. NULL: no memory. */
 static float *measured(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
                        measure_fn measure) {
     float *list = wane__alloc_zero(text->count + 1, sizeof *list);
@@ -192,7 +189,7 @@ bool wane__fit_thresholds(const struct wane__fit_text *text, const struct wane__
         fine = threshold_of(text, curve, draws, rule, spread_of_sure, &threshold);
         rule->spread_threshold = threshold;
     }
-    if (fine) fine = threshold_of(text, curve, draws, rule, jerk_of_normal, &threshold);
+    if (fine) fine = threshold_of(text, curve, draws, rule, jerk_of_all, &threshold);
     rule->jerk_threshold = fine ? threshold : 0;
     return fine;
 }
