@@ -249,16 +249,12 @@ int wane_tune(wane_model *model, const wane_tune_options *options, wane_tune_rep
     if (status != WANE_OK) return status;
     double began = wane__now();
     status = wane__tune_read(options->data, &texts, error);
-    char digest[33] = "";
-    if (status == WANE_OK) status = wane_model_digest(model, digest, error);
     if (status == WANE_OK) status = run_texts(&t, &texts, error);
     if (status == WANE_OK && !goes_on(&t, "fitting", -1))
         status = wane__fail(error, WANE_ECANCELLED, "Tuning was stopped.");
     if (status == WANE_OK) status = wane__tune_fit(&t.rows, options, report, error);
-    if (status == WANE_OK) {
-        memcpy(report->profile.model, digest, sizeof digest);
-        status = save(options, &report->profile, error);
-    }
+    if (status == WANE_OK) status = wane_model_digest(model, report->profile.model, error);
+    if (status == WANE_OK) status = save(options, &report->profile, error);
     report->seconds = wane__now() - began;
     wane__tune_texts_free(&texts);
     wane__tune_rows_free(&t.rows);

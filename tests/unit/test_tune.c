@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 #include "governor/fit.h"
+#include "model.h"
 #include "tune.h"
 #include "tune_text.h"
 
@@ -552,6 +553,102 @@ static void files_are_lines_by_their_name(void **state) {
     remove(folder);
 }
 
+/* ---------------------------------------------------------------- through a model */
+
+/* Labels that a tuning on the scripted engine finds, a byte a token. */
+static void count_labels(const char *lines, int window, int warm_up, uint64_t *tokens, uint64_t *right,
+                         uint64_t *left_out) {
+    static const struct wane__script script = {.context = 300, .attention = {.layers = 3}};
+    char folder[] = "/tmp/wane-tune-XXXXXX", path[64];
+    struct wane__engine *engine = NULL;
+    wane_model *model = NULL;
+    wane_error error = {0};
+    wane_tune_options o;
+    wane_tune_report r;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.jsonl", folder);
+    write_file(path, lines);
+    assert_int_equal(wane__script_load(&script, NULL, &engine, &error), WANE_OK);
+    assert_int_equal(wane__model_wrap(engine, NULL, NULL, &model, &error), WANE_OK);
+    wane_tune_options_init(&o);
+    o.data = path;
+    o.window = window;
+    o.warm_up = warm_up;
+    /* Too little to tune on; what was read is in the report. */
+    assert_int_equal(wane_tune(model, &o, &r, &error), WANE_EINVAL);
+    if (strstr(error.text, "Too little text") == NULL) fail_msg("%s", error.text);
+    *tokens = r.tokens;
+    *right = r.right;
+    *left_out = r.left_out;
+    wane_tune_report_free(&r);
+    wane_model_free(model);
+    remove(path);
+    remove(folder);
+}
+
+static void labels_fall_on_their_tokens(void **state) {
+    (void)state;
+    static const struct {
+        const char *lines;
+        int window, warm_up;
+        uint64_t tokens, right;
+    } cases[] = {
+        {"{\"text\": \"The sea is\", \"spans\": [{\"from\": 4, \"to\": 7, \"right\": true}]}", 64, 10, 3, 3},
+        /* No row stands before a text's first token. */
+        {"{\"text\": \"abc\", \"spans\": [{\"from\": 0, \"to\": 1, \"right\": true}]}", 64, 10, 0, 0},
+        {"{\"text\": \"abc\", \"spans\": [{\"from\": 2, \"to\": 3, \"right\": true}]}", 64, 10, 1, 1},
+        {"{\"text\": \"abcdef\", \"spans\": [{\"from\": 1, \"to\": 3, \"right\": true}, {\"from\": 5, "
+         "\"to\": 6, \"right\": false}]}",
+         64, 10, 3, 2},
+        {"{\"text\": \"\\u4f60\", \"spans\": [{\"from\": 2, \"to\": 3, \"right\": true}]}", 64, 10, 1, 1},
+        /* The next token as the label: none for the last one of a window, none for those that are context only. */
+        {"{\"text\": \"abcdefghijklmnopqrstuvwxyzabcdefghijklmn\"}", 64, 10, 29, 0},
+        {"{\"text\": \"abcdefghijklmnopqrstuvwxyzabcdefghijklmn\"}", 64, 0, 39, 0},
+        {"{\"text\": \"abcdefghijklmnopqrstuvwxyzabcdefghijklmn\"}", 32, 4, 27 + 3, 0},
+        {"{\"text\": \"a\"}\n{\"text\": \"ab\"}", 64, 0, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t tokens, right, left_out;
+        count_labels(cases[i].lines, cases[i].window, cases[i].warm_up, &tokens, &right, &left_out);
+        if (tokens != cases[i].tokens || right != cases[i].right || left_out != 0)
+            fail_msg("%s: %d labelled, %d right, %d left out", cases[i].lines, (int)tokens, (int)right,
+                     (int)left_out);
+    }
+}
+
+static void wrong_options_are_refused(void **state) {
+    (void)state;
+    static const struct wane__script script = {.attention = {.layers = 3}};
+    struct wane__engine *engine = NULL;
+    wane_model *model = NULL;
+    wane_error error = {0};
+    wane_tune_report r;
+    assert_int_equal(wane__script_load(&script, NULL, &engine, &error), WANE_OK);
+    assert_int_equal(wane__model_wrap(engine, NULL, NULL, &model, &error), WANE_OK);
+    for (int i = 0; i < 12; i++) {
+        wane_tune_options o;
+        wane_tune_options_init(&o);
+        o.data = i == 0 ? NULL : "/nowhere";
+        if (i == 1) o.size--;
+        if (i == 2) o.domain = "a domain with a name of more than thirty-one bytes";
+        if (i == 3) o.tokens = -1;
+        if (i == 4) o.window = 31;
+        if (i == 5) o.warm_up = o.window;
+        if (i == 6) o.block = 0;
+        if (i == 7) o.replicates = 999;
+        if (i == 8) o.held_out = (double)NAN;
+        if (i == 9) o.signal = WANE_SIGNALS;
+        if (i == 10) o.window = 5000;
+        int status = wane_tune(model, &o, &r, &error);
+        assert_int_equal(status,
+                         i == 11 ? WANE_ENOENT : WANE_EINVAL); /* the last one is well but for the file */
+        assert_true(error.text[0] != '\0');
+        wane_tune_report_free(&r);
+    }
+    wane_tune_report_free(NULL);
+    wane_model_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_pairs_counted),
@@ -568,6 +665,8 @@ int main(void) {
         cmocka_unit_test(too_little_is_refused),
         cmocka_unit_test(text_is_read_or_refused),
         cmocka_unit_test(files_are_lines_by_their_name),
+        cmocka_unit_test(labels_fall_on_their_tokens),
+        cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
