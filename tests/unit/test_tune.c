@@ -594,8 +594,8 @@ static void labels_fall_on_their_tokens(void **state) {
         uint64_t tokens, right;
     } cases[] = {
         {"{\"text\": \"The sea is\", \"spans\": [{\"from\": 4, \"to\": 7, \"right\": true}]}", 64, 10, 3, 3},
-        /* No row stands before a text's first token. */
-        {"{\"text\": \"abc\", \"spans\": [{\"from\": 0, \"to\": 1, \"right\": true}]}", 64, 10, 0, 0},
+        /* A text's first token is drawn from the row of what the model wants in front of it. */
+        {"{\"text\": \"abc\", \"spans\": [{\"from\": 0, \"to\": 1, \"right\": true}]}", 64, 10, 1, 1},
         {"{\"text\": \"abc\", \"spans\": [{\"from\": 2, \"to\": 3, \"right\": true}]}", 64, 10, 1, 1},
         {"{\"text\": \"abcdef\", \"spans\": [{\"from\": 1, \"to\": 3, \"right\": true}, {\"from\": 5, "
          "\"to\": 6, \"right\": false}]}",
