@@ -214,15 +214,27 @@ void wane_tune_options_init(wane_tune_options *options) {
                                    .seed = 1};
 }
 
+/* As a profile will have it: before minutes of work, not behind them. */
+static int check_domain(const char *domain, wane_error *error) {
+    wane_profile profile;
+    if (domain == NULL) return WANE_OK;
+    if (strlen(domain) >= sizeof profile.domain)
+        return wane__fail(error, WANE_EINVAL, "The domain has %zu bytes; at most %zu fit.", strlen(domain),
+                          sizeof profile.domain - 1);
+    wane_profile_init(&profile);
+    memset(profile.model, '0', sizeof profile.model - 1);
+    memcpy(profile.domain, domain, strlen(domain) + 1);
+    return wane_profile_check(&profile, error);
+}
+
 static int check(const wane_model *model, const wane_tune_options *o, const wane_tune_report *report,
                  wane_error *error) {
     if (model == NULL || o == NULL || report == NULL || o->size != sizeof *o)
         return wane__fail(error, WANE_EINVAL,
                           "Tuning wants a model, a report, and options set up by wane_tune_options_init.");
     if (o->data == NULL) return wane__fail(error, WANE_EINVAL, "A profile is tuned on text; none was named.");
-    if (o->domain != NULL && strlen(o->domain) >= sizeof report->profile.domain)
-        return wane__fail(error, WANE_EINVAL, "The domain has %zu bytes; at most %zu fit.", strlen(o->domain),
-                          sizeof report->profile.domain - 1);
+    int status = check_domain(o->domain, error);
+    if (status != WANE_OK) return status;
     if (o->command != NULL && strlen(o->command) >= sizeof report->profile.command)
         return wane__fail(error, WANE_EINVAL, "The command has %zu bytes; at most %zu fit.",
                           strlen(o->command), sizeof report->profile.command - 1);

@@ -210,19 +210,38 @@ static int kind_of(const struct fitting *f, int row) {
     return row < WANE__TUNE_KURTOSIS + f->rows->layers ? WANE_SIGNAL_KURTOSIS : WANE_SIGNAL_NONE;
 }
 
+/* Is a layer's kurtosis better than what costs no probe, by more than luck? The best of many layers is always a little better. */
+static bool worth_a_probe(struct fitting *f, int layer, int plain, bool *worth) {
+    const wane_tune_row *rows = f->report->rows;
+    struct wane__fit_share share;
+    load(f, layer, f->column);
+    load(f, plain, f->spread);
+    bool fine = wane__fit_auc_difference(&f->text, f->column, rows[layer].sign, f->spread, rows[plain].sign,
+                                         WANE__FIT_LEARN, &f->draws, &share);
+    *worth = fine && (share.low > 0 || isnan(rows[plain].learnt));
+    return fine;
+}
+
 static int choose(struct fitting *f, wane_error *error) {
     wane_tune_report *r = f->report;
-    r->best = r->best_kurtosis = -1;
+    int wanted = f->options->signal, plain = -1;
+    bool worth = wanted == WANE_SIGNAL_KURTOSIS;
+    r->best_kurtosis = -1;
     for (int c = 0; c < (int)r->row_count; c++) {
         int kind = kind_of(f, c);
-        if (kind == WANE_SIGNAL_KURTOSIS) r->best_kurtosis = better_of(r, r->best_kurtosis, c);
-        if (kind != WANE_SIGNAL_NONE &&
-            (f->options->signal == WANE_SIGNAL_NONE || f->options->signal == kind))
-            r->best = better_of(r, r->best, c);
+        if (kind == WANE_SIGNAL_KURTOSIS)
+            r->best_kurtosis = better_of(r, r->best_kurtosis, c);
+        else if (kind != WANE_SIGNAL_NONE && (wanted == WANE_SIGNAL_NONE || wanted == kind))
+            plain = better_of(r, plain, c);
     }
-    if (r->best >= 0) return WANE_OK;
-    return wane__fail(error, WANE_EUNSUPPORTED,
-                      "No layer of this model can be probed, so that it has no kurtosis.");
+    if (r->best_kurtosis < 0 && worth)
+        return wane__fail(error, WANE_EUNSUPPORTED,
+                          "No layer of this model can be probed, so that it has no kurtosis.");
+    if (r->best_kurtosis >= 0 && wanted == WANE_SIGNAL_NONE &&
+        !worth_a_probe(f, r->best_kurtosis, plain, &worth))
+        return wane__fail(error, WANE_ENOMEM, "No memory to tune.");
+    r->best = worth ? r->best_kurtosis : plain;
+    return WANE_OK;
 }
 
 /* ------------------------------------------------------------------- thresholds */

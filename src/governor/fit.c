@@ -139,3 +139,26 @@ bool wane__fit_auc(const struct wane__fit_text *text, const float *value, int pa
     wane__free(replicate);
     return fine;
 }
+
+bool wane__fit_auc_difference(const struct wane__fit_text *text, const float *a, int sign_a, const float *b,
+                              int sign_b, int part, const struct wane__fit_draws *draws,
+                              struct wane__fit_share *out) {
+    struct wane__fit_seat *seat[2] = {NULL, NULL};
+    size_t count[2] = {0}, replicates = (size_t)draws->replicates;
+    double *replicate = wane__alloc_zero(replicates + 1, sizeof *replicate);
+    bool fine = replicate != NULL && wane__fit_sort(text, a, sign_a, part, &seat[0], &count[0], NULL) &&
+                wane__fit_sort(text, b, sign_b, part, &seat[1], &count[1], NULL);
+    *out = (struct wane__fit_share){(double)NAN, (double)NAN, (double)NAN};
+    if (fine) {
+        out->value = area(seat[0], count[0], NULL) - area(seat[1], count[1], NULL);
+        for (size_t r = 0; r < replicates; r++) {
+            const uint16_t *times = draws->times + r * (size_t)draws->blocks;
+            replicate[r] = area(seat[0], count[0], times) - area(seat[1], count[1], times);
+        }
+        if (!isnan(out->value)) wane__fit_interval(replicate, replicates, out);
+    }
+    wane__free(seat[0]);
+    wane__free(seat[1]);
+    wane__free(replicate);
+    return fine;
+}

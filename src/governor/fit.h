@@ -52,6 +52,11 @@ struct wane__fit_auc {
 bool wane__fit_auc(const struct wane__fit_text *text, const float *value, int part,
                    const struct wane__fit_draws *draws, struct wane__fit_auc *out);
 
+/* AUC of sign · a less that of sign · b, in replicates that both share. False: no memory. */
+bool wane__fit_auc_difference(const struct wane__fit_text *text, const float *a, int sign_a, const float *b,
+                              int sign_b, int part, const struct wane__fit_draws *draws,
+                              struct wane__fit_share *out);
+
 /* ------------------------------------------------------------------ the curve */
 
 /* accuracy(x) = floor + (ceiling - floor) / (1 + exp(-(x - middle) / width)), width > 0: more of x is never worse. */

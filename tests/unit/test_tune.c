@@ -323,6 +323,23 @@ static void the_better_signal_is_taken(void **state) {
     wane__tune_rows_free(&rows);
 }
 
+static void weak(float *value, uint8_t *label, uint64_t seed, uint64_t i) {
+    noise(value, label, seed, i);
+    value[WANE__TUNE_ENTROPY] -= *label == WANE__FIT_RIGHT ? 0.12f : 0;
+}
+
+/* The best of twelve layers of noise is often above a weak signal on the part that is chosen on; that is no reason to probe it. */
+static void luck_pays_for_no_probe(void **state) {
+    (void)state;
+    int kurtosis = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        wane_tune_report r = fitted(weak, seed);
+        kurtosis += r.best == r.best_kurtosis;
+        wane_tune_report_free(&r);
+    }
+    if (kurtosis > 2) fail_msg("noise of a layer was preferred to a weak signal in %d of 40 texts", kurtosis);
+}
+
 static void steady(float *value, uint8_t *label, uint64_t seed, uint64_t i) {
     noise(value, label, seed, i);
     for (int c = 0; c < 2 + 2 * LAYERS; c++) value[c] = 3;
@@ -591,7 +608,7 @@ static void labels_fall_on_their_tokens(void **state) {
     static const struct {
         const char *lines;
         int window, warm_up;
-        uint64_t tokens, right;
+        uint64_t tokens, right; /* right of those that spans label */
     } cases[] = {
         {"{\"text\": \"The sea is\", \"spans\": [{\"from\": 4, \"to\": 7, \"right\": true}]}", 64, 10, 3, 3},
         /* A text's first token is drawn from the row of what the model wants in front of it. */
@@ -610,7 +627,8 @@ static void labels_fall_on_their_tokens(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t tokens, right, left_out;
         count_labels(cases[i].lines, cases[i].window, cases[i].warm_up, &tokens, &right, &left_out);
-        if (tokens != cases[i].tokens || right != cases[i].right || left_out != 0)
+        bool spans = strstr(cases[i].lines, "spans") != NULL;
+        if (tokens != cases[i].tokens || (spans && right != cases[i].right) || left_out != 0)
             fail_msg("%s: %d labelled, %d right, %d left out", cases[i].lines, (int)tokens, (int)right,
                      (int)left_out);
     }
@@ -638,7 +656,7 @@ static void wrong_options_are_refused(void **state) {
         if (i == 7) o.replicates = 999;
         if (i == 8) o.held_out = (double)NAN;
         if (i == 9) o.signal = WANE_SIGNALS;
-        if (i == 10) o.window = 5000;
+        if (i == 10) o.domain = "no <domain>";
         int status = wane_tune(model, &o, &r, &error);
         assert_int_equal(status,
                          i == 11 ? WANE_ENOENT : WANE_EINVAL); /* the last one is well but for the file */
@@ -658,6 +676,7 @@ int main(void) {
         cmocka_unit_test(noise_is_no_signal),
         cmocka_unit_test(a_reversed_layer_is_found),
         cmocka_unit_test(the_better_signal_is_taken),
+        cmocka_unit_test(luck_pays_for_no_probe),
         cmocka_unit_test(odd_values_are_harmless),
         cmocka_unit_test(missing_values_are_counted),
         cmocka_unit_test(jerk_and_spread_earn_their_place),

@@ -3,7 +3,7 @@
 need python3
 need_model
 sed -n '1,8p;14,16p' "$CLI_ROOT/share/tune/mixed.jsonl" >text.jsonl
-"$WANE" tune --threads 1 --data text.jsonl --domain "a <b> & c" --seed 3 --output a.json --plot a.svg --json >a.report; code
+"$WANE" tune --threads 1 --data text.jsonl --domain tech --seed 3 --output a.json --plot a.svg --json >a.report; code
 python3 - <<'END'
 import json, xml.dom.minidom
 profile, report = json.load(open("a.json")), json.load(open("a.report"))
