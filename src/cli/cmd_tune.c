@@ -146,6 +146,9 @@ static void print_states(const char *name, const wane_tune_states *s) {
     out_format("\n           %.3f bits a token (%.3f to %.3f)", s->bits.value, s->bits.low, s->bits.high);
     if (isnan(s->gap.value))
         out_format("; LOCKED or EXPLORE never occurs\n");
+    else if (isnan(s->gap.low))
+        out_format("; LOCKED less EXPLORE %+.1f points, of too few tokens for an interval\n",
+                   100 * s->gap.value);
     else
         out_format("; LOCKED less EXPLORE %+.1f points (%+.1f to %+.1f)\n", 100 * s->gap.value,
                    100 * s->gap.low, 100 * s->gap.high);
