@@ -616,5 +616,6 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/ssp.h"
 #include "wane/table.h"
 #include "wane/trace.h"
+#include "wane/tune.h"
 
 #endif

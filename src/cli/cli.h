@@ -53,6 +53,7 @@ int command_record(struct settings *settings);
 int command_trace(struct settings *settings);
 int command_gate(struct settings *settings);
 int command_train(struct settings *settings);
+int command_tune(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);

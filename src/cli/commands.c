@@ -113,6 +113,16 @@ const struct command cli_commands[] = {
      "(1 where it is not given) give the same bytes. With --model, traces of another one are refused.\n"
      "Without --output nothing is written.",
      "gate", command_train},
+    {"tune", FOR_TUNE, "wane tune --data FILE [--domain NAME] [--output FILE] [--plot FILE] [OPTION...]",
+     "find out which signal says how sure a model is",
+     "Runs a text through the model, with the attention of every layer looked at, and says how well "
+     "entropy,\n"
+     "margin, kurtosis and its spread tell tokens that are right from those that are not. Layer, sign and\n"
+     "thresholds come from one part of the text, every figure from the other; where that shows no signal, "
+     "it\n"
+     "says so, and the profile keeps the governor off. The same text and --seed (1 where it is not given)\n"
+     "give the same profile. Without --output and --plot nothing is written. docs/tune.md explains it.",
+     NULL, command_tune},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
@@ -132,7 +142,8 @@ const struct command cli_commands[] = {
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
-     "run session serve model tokenize prepare head table key record trace gate train bench config version "
+     "run session serve model tokenize prepare head table key record trace gate train tune bench config "
+     "version "
      "help",
      command_help},
 };

@@ -11,10 +11,10 @@
 #define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
 #define LOADS                                                                                               \
     (TALKS | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | \
-     FOR_TRAIN | FOR_CONFIG)
+     FOR_TRAIN | FOR_TUNE | FOR_CONFIG)
 #define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
 #define DECODES \
-    (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_CONFIG)
+    (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_TUNE | FOR_CONFIG)
 #define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
 #define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
@@ -106,7 +106,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_PENALTY_WINDOW] = NUMBER("Sampling", "penalty-window", 0, "WANE_PENALTY_WINDOW", "sampling.penalty_window", TYPE_INTEGER, -1, 1000000, "64",
         SAMPLES, "last tokens that the penalties look at; -1: all"),
     [SET_SEED] = NUMBER("Sampling", "seed", 0, "WANE_SEED", "sampling.seed", TYPE_SEED, 0, 0, "random",
-        ANSWERS | FOR_TRAIN, "the same seed and prompt give the same reply"),
+        ANSWERS | FOR_TRAIN | FOR_TUNE, "the same seed and prompt give the same reply"),
     [SET_MAX_TOKENS] = NUMBER("Sampling", "max-tokens", 'n', "WANE_MAX_TOKENS", "sampling.max_tokens", TYPE_INTEGER, 0, 1048576, "0",
         ANSWERS, "tokens of a reply; 0: until the context is full"),
     [SET_STOP] = WORDS("Sampling", "stop", 0, "WANE_STOP", "sampling.stop", TYPE_TEXTS, 1, 16, NULL,
@@ -300,6 +300,21 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_NOTE] = WORDS("Gate", "note", 0, NULL, NULL, TYPE_TEXT, 0, 4096, NULL,
         FOR_TRAIN, "TEXT", "how the traces came about; goes into the gate's file"),
 
+    [SET_TUNE_DATA] = WORDS("Tuning", "data", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_TUNE, "FILE", "a text, or JSONL where the name ends in .jsonl; docs/tune.md has its form"),
+    [SET_TUNE_DOMAIN] = WORDS("Tuning", "domain", 0, NULL, NULL, TYPE_WORD, 1, 31, NULL,
+        FOR_TUNE, "NAME", "what the text is about; goes into the profile"),
+    [SET_TUNE_PLOT] = WORDS("Tuning", "plot", 0, NULL, NULL, TYPE_FILE, 1, 4000, NULL,
+        FOR_TUNE, "FILE", "draw the signal against accuracy: SVG"),
+    [SET_TUNE_TOKENS] = NUMBER("Tuning", "tokens", 0, NULL, NULL, TYPE_INTEGER, 0, 16777216, "0",
+        FOR_TUNE, "labelled tokens at most, from the beginning; 0: all"),
+    [SET_TUNE_HELD_OUT] = NUMBER("Tuning", "held-out", 0, NULL, NULL, TYPE_REAL, 0.1, 0.9, "0.5",
+        FOR_TUNE, "share of the text on which nothing is chosen; the figures come from it"),
+    [SET_TUNE_SIGNAL] = CHOICE("Tuning", "signal", NULL, NULL, "best kurtosis entropy margin", "best",
+        FOR_TUNE, "what the profile steers by; best: what tells most on the rest of the text"),
+    [SET_TUNE_DRAWS] = NUMBER("Tuning", "draws", 0, NULL, NULL, TYPE_INTEGER, 1000, 100000, "2000",
+        FOR_TUNE, "times that blocks of text are drawn again for each interval"),
+
     [SET_LOG_FILE] = WORDS("Build", "log-file", 0, NULL, NULL, TYPE_FILES, 1, 100000, NULL,
         FOR_TABLE, "FILE", "build, replay: a trace, or a folder of them; files behind it count, too"),
     [SET_VOCAB_SIZE] = NUMBER("Build", "vocab-size", 0, NULL, NULL, TYPE_INTEGER, 0, 16777216, "0",
@@ -321,7 +336,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MAX_ENTRIES] = NUMBER("Build", "max-entries", 0, NULL, NULL, TYPE_INTEGER, 1, 16000000, "50000",
         BUILDS, "build: entries of the table; the most useful stay"),
     [SET_OUTPUT] = WORDS("Build", "output", 'o', NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        BUILDS | FOR_TRAIN, "FILE", "build: the table to write; train: the gate"),
+        BUILDS | FOR_TRAIN | FOR_TUNE, "FILE", "build: the table to write; train: the gate; tune: the profile"),
     [SET_REPORT] = WORDS("Build", "report", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_TABLE, "FILE", "build: write the report as JSON; without --output nothing else"),
     [SET_PHRASES] = SWITCH("Build", "phrases", 0, NULL, NULL, "off",
@@ -363,7 +378,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
         FOR_HELP, "what can follow a command, for completion"),
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
-        TALKS | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_GATE, "what the engine has to say, on standard error"),
+        TALKS | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_GATE | FOR_TUNE, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
         LOADS, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",

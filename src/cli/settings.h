@@ -149,6 +149,14 @@ enum setting_id {
     SET_HTML,
     SET_TRACES,
     SET_NOTE,
+    /* tuning the governor */
+    SET_TUNE_DATA,
+    SET_TUNE_DOMAIN,
+    SET_TUNE_PLOT,
+    SET_TUNE_TOKENS,
+    SET_TUNE_HELD_OUT,
+    SET_TUNE_SIGNAL,
+    SET_TUNE_DRAWS,
     /* building tables */
     SET_LOG_FILE,
     SET_VOCAB_SIZE,
@@ -207,6 +215,7 @@ enum {
     FOR_GATE = 16384,
     FOR_TRAIN = 32768,
     FOR_SESSION = 65536,
+    FOR_TUNE = 131072,
     FOR_PREPARE = 1 << 20,
     FOR_ALL = (1 << 21) - 1
 };
