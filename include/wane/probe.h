@@ -46,7 +46,7 @@ typedef bool (*wane_probe_fn)(void *user, const wane_probe_token *token);
 
 /*
  * Run a text through the model (teacher forcing: each token is the text's, whatever the model would have said) with `layers`
- * probed, and give each token in order. layers NULL: all that can be probed, WANE_PROBE_LAYERS at most. WANE_ECONTEXT: the text is longer than
+ * probed (ascending, each once), and give each token in order. layers NULL: all that can be probed, WANE_PROBE_LAYERS at most. WANE_ECONTEXT: the text is longer than
  * the context; cut it up. WANE_EUNSUPPORTED: a layer cannot be probed; says which and why. WANE_EBUSY while a session or a
  * scheduler stands on the model. WANE_ECANCELLED: `give` said so. The model's own probe, where it has one, is there again afterwards.
  */
