@@ -21,6 +21,8 @@
 enum { BEST = 16 };
 /* Others with less weight together than this share are as if they were not there: H moves by less than 1e-6 in any vocabulary. */
 #define NOTHING 1e-8
+/* Bounds so near to each other, in nats, need no guess between them. */
+#define CLOSE 4e-3
 /* On both sides of 1: for exact sums as close as double allows; for guessed ones far enough that their errors do not count. */
 #define STEP_EXACT   1e-4
 #define STEP_BOUNDED 0.05
