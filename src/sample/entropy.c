@@ -108,6 +108,8 @@ int wane__source_entropy(struct wane__source *source, struct wane__entropy *out)
     double most = b.last, least = fmin(high - log(others), most);
     out->low = entropy_of(&b, exp(low), most);
     out->high = entropy_of(&b, exp(high), least);
+    out->value = 0.5 * (out->low + out->high);
+    if (!exact && out->high - out->low < CLOSE) return WANE_OK;
     status = guess_others(source, &b, 1, &likely);
     if (status == WANE_OK) status = mean_of_others(source, &b, exact ? STEP_EXACT : STEP_BOUNDED, &mean);
     if (status != WANE_OK) return status;
