@@ -3,7 +3,8 @@
 
     tests/vectors/governor.py [RECORDED.tsv] > tests/vectors/governor_states.inc
 
-RECORDED.tsv has a token a line: kurtosis, spread, entropy, margin, with tabs between; tests/engine/dump_signals writes it. Without it, the signals
+RECORDED.tsv has a token a line: kurtosis, spread, entropy, margin, with tabs between; bench/fuse.c writes it. Those that are there are of SmolLM2-135M,
+layer 29, reading a piece of code and a piece of a contract (bench/clean_texts.py). Without the file, the signals
 that stand in the file already are kept. Each profile is walked over each recording; this program knows the rules in its own words, not the library's.
 """
 import math
