@@ -8,9 +8,9 @@
 /* The character at `*at`, which moves behind it; negative for what is none. */
 int32_t wane__prepare_char(const char **at, const char *end);
 
-/* What a step knows beside the stretch. */
-struct UBreakIterator;
+struct UBreakIterator; /* ICU's */
 
+/* What a step knows beside the stretch. */
 struct wane__prepare {
     uint64_t changes; /* of this step, so far                                              */
     int sentences;    /* of the whole text: none is marked where there is only one         */
