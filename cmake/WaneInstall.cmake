@@ -25,6 +25,9 @@ endif()
 install(DIRECTORY share/rules DESTINATION ${CMAKE_INSTALL_DATADIR}/wane)
 install(PROGRAMS scripts/model scripts/engine DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/wane)
 install(FILES scripts/engine.lock scripts/supply.py DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/wane)
+if(EXISTS "${CMAKE_SOURCE_DIR}/share/profiles") # of known models; wane_model_set_profile finds them by the model's digest
+  install(DIRECTORY share/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/wane FILES_MATCHING PATTERN "*.json")
+endif()
 if(EXISTS "${CMAKE_SOURCE_DIR}/share/gates") # gates of known models; wane_model_set_gate finds them by the model's digest
   install(DIRECTORY share/gates DESTINATION ${CMAKE_INSTALL_DATADIR}/wane FILES_MATCHING PATTERN "*.gate")
 endif()

@@ -176,6 +176,7 @@ void wane__model_governor_count(struct wane__reply *reply) {
     struct wane__model_governor *g = reply->rows->governor;
     const struct wane__step *step = &reply->step;
     if (step->steered) count(&g->tokens[step->state]);
+    reply->step.changed = step->changed || step->redrawn;
     if (!(reply->governor.consistency > 0) || isnan(step->signals.consistency)) return;
     atomic_store_explicit(&g->last_consistency, step->signals.consistency, memory_order_relaxed);
     count(&g->judged);

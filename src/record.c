@@ -248,6 +248,7 @@ void wane__tap_token(struct wane__reply *reply) {
            (size_t)t->last_count * sizeof *t->last);
     t->token = step->choice.token;
     t->changed = step->changed;
+    t->state = step->steered ? step->state + 1 : 0;
     double log_sum = NAN;
     int status =
         wane__sampler_best_drawn(reply->sampler, source, WANE__TRACE_TOP, t->top, &t->top_count, &log_sum);

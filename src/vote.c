@@ -163,11 +163,12 @@ void wane__vote_end(struct wane__vote *vote, int answer, const wane_event *end) 
     vote->answer[answer].state = end != NULL ? WANE__ANSWER_WHOLE : WANE__ANSWER_GONE;
     if (end == NULL) return;
     struct wane__buf *text = &vote->answer[answer].text, *stop = &vote->answer[answer].stop;
+    size_t before = text->size;
     wane__buf_append(text, end->text, end->text_size);
     wane__buf_text(stop, end->stop != NULL ? end->stop : "");
     vote->answer[answer].end = *end;
-    vote->answer[answer].end.text = "";
-    vote->answer[answer].end.text_size = 0;
+    vote->answer[answer].end.text = end->text_size > 0 && !text->failed ? text->data + before : "";
+    vote->answer[answer].end.text_size = text->size - before;
     vote->answer[answer].end.stop = end->stop != NULL ? stop->data : NULL;
     if (text->failed || stop->failed) vote->answer[answer].state = WANE__ANSWER_GONE;
 }

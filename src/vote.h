@@ -30,7 +30,7 @@ struct wane__vote {
         wane_tokens tokens;      /* of the reply */
         struct wane__buf text;   /* whole */
         struct wane__buf events; /* as the reader would have got them; WANE_HOLD_VOTE only */
-        wane_event end;          /* its END, without pointers */
+        wane_event end;          /* its END; pointers into `text` and `stop` */
         struct wane__buf stop;
     } answer[WANE__ANSWERS];
     bool news; /* an answer ended since the last look */

@@ -91,29 +91,29 @@ WANE_API int wane_model_set_profile(wane_model *model, const char *path, wane_er
 /* No profile any more; counters stay. WANE_EBUSY as above. */
 WANE_API int wane_model_drop_profile(wane_model *model, wane_error *error);
 /*
- * Look at two neighbouring blocks' outputs as well, for wane_quality.consistency: those of the profile's layer and the next, or in
+ * Look at two neighbouring blocks' outputs as well, for wane_quality.consistency: those of the profile's layer and the one before it, or in
  * the middle of the model. WANE_EUNSUPPORTED where the model cannot be probed; WANE_EBUSY as above.
  */
 WANE_API int wane_model_set_consistency(wane_model *model, bool on, wane_error *error);
 
 /* A moment's picture. Counters never fall. */
 typedef struct wane_governor_state {
-    bool given;                   /* the model has a profile                                            */
-    bool on;                      /* … with a signal                                                    */
-    bool consistency;             /* blocks' outputs are looked at                                      */
-    char path[1024];              /* of the profile; cut where it is longer                             */
-    wane_profile profile;         /* all of it; as wane_profile_init leaves it where there is none      */
-    uint64_t tokens[WANE_STATES]; /* drawn under a profile, by their state                      */
-    uint64_t missing;             /* of them: the signal was not known                                  */
-    uint64_t commands;            /* to samplers                                                        */
-    uint64_t dropped;             /* of them: their tokens had been drawn, or came without a draw       */
-    uint64_t fused[WANE_FUSES];   /* replies that the fuse ended, by its rule; OFF stays 0      */
-    uint64_t fuse_tokens;         /* that the fuse looked at                                            */
-    uint64_t judged, inconsistent,
-        changed; /* tokens with a consistency; of them below the limit, and drawn again; of these another one stood */
-    float
-        entropy_spread; /* standard deviation of the last entropies of the token drawn last; NAN: not known  */
-    float last_consistency; /* of the token drawn last; NAN: not known                           */
+    bool given;                   /* the model has a profile                                       */
+    bool on;                      /* … with a signal                                               */
+    bool consistency;             /* blocks' outputs are looked at                                 */
+    char path[1024];              /* of the profile; cut where it is longer                        */
+    wane_profile profile;         /* all of it; as wane_profile_init leaves it where there is none */
+    uint64_t tokens[WANE_STATES]; /* drawn under a profile, by their state                         */
+    uint64_t missing;             /* of them: the signal was not known                             */
+    uint64_t commands;            /* to samplers                                                   */
+    uint64_t dropped;             /* of them: their tokens had been drawn, or came without a draw  */
+    uint64_t fused[WANE_FUSES];   /* replies that the fuse ended, by its rule; OFF stays 0         */
+    uint64_t fuse_tokens;         /* that the fuse looked at                                       */
+    uint64_t judged;              /* tokens with a consistency                                     */
+    uint64_t inconsistent;        /* of them: below the limit, and drawn twice                     */
+    uint64_t changed;             /* of them: the second draw stood                                */
+    float entropy_spread;         /* of the last entropies at the newest token, nats; NAN: not known     */
+    float last_consistency;       /* of the newest token; NAN: not known                                 */
 } wane_governor_state;
 
 /* Thread-safe. */

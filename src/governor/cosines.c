@@ -4,6 +4,7 @@
 #include "governor/cosines.h"
 
 #include <math.h>
+#include <string.h>
 
 #define TARGET
 #include "governor/powers_template.h"

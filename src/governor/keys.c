@@ -104,32 +104,43 @@ void wane__keys_become(struct wane__keys *keys, const struct wane__keys *from, i
 
 /* ---------------------------------------------------------------------- look */
 
-static void look(const struct wane__cosine_kernels *kernels, const struct wane__keys *keys, int head,
-                 const int16_t *query, int low, int high, struct wane__powers *all) {
+/* Queries that go through a chunk together, so that its keys come from memory once. */
+enum { TOGETHER = 16 };
+
+/* `count` queries that share key head `head`, against positions low … high. */
+static void look(const struct wane__keys *keys, int head, const int16_t *queries, int count, int low,
+                 int high, struct wane__powers *all) {
+    const struct wane__cosine_kernels *kernels = wane__cosine_kernels();
     int32_t dots[WANE__KEYS_CHUNK];
-    *all = (struct wane__powers){0};
+    memset(all, 0, (size_t)count * sizeof *all);
     for (int pos = low; pos <= high;) {
         int chunk = pos / WANE__KEYS_CHUNK * WANE__KEYS_CHUNK, end = chunk + WANE__KEYS_CHUNK;
         if (end > high + 1) end = high + 1;
         int first = pos / WANE__KEYS_BLOCK * WANE__KEYS_BLOCK;
         int blocks = (end - first + WANE__KEYS_BLOCK - 1) / WANE__KEYS_BLOCK;
-        struct wane__powers some;
-        kernels->dots(block_of(keys, head, first), blocks, keys->pairs, query, dots);
-        kernels->powers(dots + (pos - first), end - pos, &some);
-        wane__powers_add(all, &some);
+        const int16_t *block = block_of(keys, head, first);
+        for (int q = 0; q < count; q++) {
+            struct wane__powers some;
+            kernels->dots(block, blocks, keys->pairs, queries + (size_t)q * 2 * (size_t)keys->pairs, dots);
+            kernels->powers(dots + (pos - first), end - pos, &some);
+            wane__powers_add(&all[q], &some);
+        }
         pos = end;
     }
 }
 
 void wane__keys_look(const struct wane__keys *keys, const int16_t *queries, int heads, int low, int high,
                      double *kurtosis, double *spread) {
-    const struct wane__cosine_kernels *kernels = wane__cosine_kernels();
     int shared = heads / keys->heads;
     *kurtosis = *spread = 0;
-    for (int h = 0; h < heads; h++) {
-        struct wane__powers all;
-        look(kernels, keys, h / shared, queries + (size_t)h * 2 * (size_t)keys->pairs, low, high, &all);
-        *kurtosis += wane__powers_kurtosis(&all) / heads;
-        *spread += wane__powers_spread(&all) / heads;
+    for (int h = 0; h < heads;) {
+        struct wane__powers all[TOGETHER];
+        int some = shared - h % shared < TOGETHER ? shared - h % shared : TOGETHER;
+        look(keys, h / shared, queries + (size_t)h * 2 * (size_t)keys->pairs, some, low, high, all);
+        for (int i = 0; i < some; i++) {
+            *kurtosis += wane__powers_kurtosis(&all[i]) / heads;
+            *spread += wane__powers_spread(&all[i]) / heads;
+        }
+        h += some;
     }
 }

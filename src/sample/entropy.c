@@ -21,6 +21,8 @@
 enum { BEST = 16 };
 /* Others with less weight together than this share are as if they were not there: H moves by less than 1e-6 in any vocabulary. */
 #define NOTHING 1e-8
+/* Bounds so near to each other, in nats, need no guess between them. */
+#define CLOSE 4e-3
 /* On both sides of 1: for exact sums as close as double allows; for guessed ones far enough that their errors do not count. */
 #define STEP_EXACT   1e-4
 #define STEP_BOUNDED 0.05
@@ -106,6 +108,8 @@ int wane__source_entropy(struct wane__source *source, struct wane__entropy *out)
     double most = b.last, least = fmin(high - log(others), most);
     out->low = entropy_of(&b, exp(low), most);
     out->high = entropy_of(&b, exp(high), least);
+    out->value = 0.5 * (out->low + out->high);
+    if (!exact && out->high - out->low < CLOSE) return WANE_OK;
     status = guess_others(source, &b, 1, &likely);
     if (status == WANE_OK) status = mean_of_others(source, &b, exact ? STEP_EXACT : STEP_BOUNDED, &mean);
     if (status != WANE_OK) return status;

@@ -46,6 +46,7 @@ struct wane__trace_token {
     int last_count;
     int32_t token; /* that was drawn */
     bool changed;  /* a correction had a hand in it: not for the table */
+    int state;     /* 1 + WANE_STATE_…, that a governor drew it in; 0: none did */
     float log_sum; /* log Σ exp(logit) over the vocabulary after the processors; NaN: unknown */
     int top_count; /* the best candidates after the processors, best first */
     struct wane__candidate top[WANE__TRACE_TOP];

@@ -209,6 +209,20 @@ static bool take_changed(struct cursor *c, bool *changed) {
     return *changed || TAKE(c, "false");
 }
 
+/* Optional, between its neighbours. */
+static bool take_state(struct cursor *c, int *state) {
+    *state = 0;
+    if (!TAKE(c, ",\"state\":\"")) return true;
+    for (int i = 0; i < WANE_STATES && *state == 0; i++) {
+        const char *name = wane_state_name(i);
+        size_t size = strlen(name);
+        if ((size_t)(c->end - c->at) <= size || memcmp(c->at, name, size) != 0) continue;
+        c->at += size;
+        *state = i + 1;
+    }
+    return *state > 0 && TAKE(c, "\"");
+}
+
 bool wane__trace_parse_token(const char *line, size_t size, struct wane__trace_token *t) {
     struct cursor c = {line, line + size};
     bool fine = TAKE(&c, "{\"type\":\"token\",\"id\":\"") && take_id(&c, t->request) &&
@@ -217,8 +231,8 @@ bool wane__trace_parse_token(const char *line, size_t size, struct wane__trace_t
                 take_hex(&c, &t->before.low) && TAKE(&c, "\",\"position\":") && take_int(&c, &t->position) &&
                 TAKE(&c, ",\"index\":") && take_int(&c, &t->index) && TAKE(&c, ",\"last\":[") &&
                 take_last(&c, t) && TAKE(&c, "],\"token\":") && take_int(&c, &t->token) &&
-                TAKE(&c, ",\"changed\":") && take_changed(&c, &t->changed) && TAKE(&c, ",\"top\":[") &&
-                take_top(&c, t) && TAKE(&c, "]");
+                TAKE(&c, ",\"changed\":") && take_changed(&c, &t->changed) && take_state(&c, &t->state) &&
+                TAKE(&c, ",\"top\":[") && take_top(&c, t) && TAKE(&c, "]");
     if (!fine) return false;
     t->log_sum = NAN;
     if (TAKE(&c, ",\"log_sum\":") && !take_float(&c, &t->log_sum)) return false;

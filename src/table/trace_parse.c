@@ -221,6 +221,14 @@ int wane__trace_check_token(const struct wane__trace_token *t, int vocab_size, w
     return WANE_OK;
 }
 
+static void parse_state(struct fields *f, struct wane__trace_token *t) {
+    static const char allowed[] = "\"normal\", \"locked\", \"explore\" or \"protect\"";
+    const char *name = get_string(f, "state", 1, 16, allowed);
+    for (int i = 0; i < WANE_STATES; i++)
+        if (strcmp(wane_state_name(i), name) == 0) t->state = i + 1;
+    if (t->state == 0) wrong(f, "state", allowed);
+}
+
 static void parse_token(struct fields *f, int vocab_size, bool want_all, struct wane__trace_scratch *s,
                         struct wane__trace_record *record) {
     struct wane__trace_token *t = &s->token;
@@ -235,6 +243,8 @@ static void parse_token(struct fields *f, int vocab_size, bool want_all, struct 
     parse_last(f, t);
     t->token = get_int(f, "token", 0, INT32_MAX);
     t->changed = get_bool(f, "changed");
+    t->state = 0;
+    if (json_object_get(f->object, "state") != NULL) parse_state(f, t);
     parse_top(f, t);
     t->log_sum = NAN;
     const json_t *sum = json_object_get(f->object, "log_sum");

@@ -332,6 +332,11 @@ void wane__trace_put_token(struct wane__buf *out, const struct wane__trace_token
     at = put_int(at, t->token);
     at = PUT(at, ",\"changed\":");
     at = t->changed ? PUT(at, "true") : PUT(at, "false");
+    if (t->state > 0) {
+        at = PUT(at, ",\"state\":\"");
+        at = put_text(at, wane_state_name(t->state - 1), strlen(wane_state_name(t->state - 1)));
+        *at++ = '"';
+    }
     at = PUT(at, ",\"top\":[");
     for (int i = 0; i < t->top_count && isfinite(t->top[i].logit); i++) {
         if (i > 0) *at++ = ',';

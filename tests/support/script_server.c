@@ -167,7 +167,7 @@ static void read_quality(const json_t *from, wane_quality *q) {
     const char *fuse = json_string_value(json_object_get(from, "fuse")),
                *fallback = json_string_value(json_object_get(from, "fallback"));
     const json_t *limit = json_object_get(from, "fuse_limit");
-    if (fuse != NULL) q->fuse = wane_fuse_from(fuse);
+    q->fuse = fuse != NULL ? wane_fuse_from(fuse) : WANE_FUSE_OFF; /* replies of a script may loop */
     if (fallback != NULL) q->fallback = wane_fallback_from(fallback);
     if (limit != NULL) q->fuse_limit = (float)json_number_value(limit);
     q->final_value = json_string_value(json_object_get(from, "final_value"));

@@ -112,6 +112,7 @@ static wane_generation drawn(float temperature, const wane_quality *quality) {
 static wane_quality mode(int which) {
     wane_quality quality;
     wane_quality_init(&quality);
+    quality.fuse = WANE_FUSE_OFF; /* loops of a scripted language are its own affair */
     quality.mode = which;
     return quality;
 }

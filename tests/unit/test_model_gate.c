@@ -45,6 +45,7 @@ static void give_gate(wane_model *model, float at_zero, float slope) {
 static wane_quality quality_of(int mode) {
     wane_quality q;
     wane_quality_init(&q);
+    q.fuse = WANE_FUSE_OFF; /* loops of a scripted language are its own affair */
     q.mode = mode;
     q.clamp = 0; /* single tokens are not what this is about */
     q.dialogue_slope = 0;

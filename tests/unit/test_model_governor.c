@@ -251,28 +251,28 @@ static void measure(wane_model *model, const char *prompt, const struct reply *r
 /* Entropy and margin need no probe; stability moves what they are compared with; drafts and the scheduler give the same tokens. */
 static void test_by_entropy(void **unused) {
     (void)unused;
-    static struct reply plain, drafted;
+    static struct reply plain, drafted, unsteered;
     static struct outcome served;
     uint64_t explored[2];
     for (int signal = WANE_SIGNAL_ENTROPY; signal <= WANE_SIGNAL_MARGIN; signal++) {
         wane_quality q = quality_of();
         wane_generation g = generation_of(&q, 200);
+        g.sampling.temperature = 0.9f;
         for (int draft = 0; draft < 2; draft++) {
             wane_model *model = make_model((struct wane__script){.sequences = 2, .linear = true, .peak = 6});
             wane_profile p = profile_for(model, signal);
             float value[MOST];
             p.sign = signal == WANE_SIGNAL_ENTROPY ? -1 : 1;
             q.governor = false;
-            say(model, "words upon words upon words", &g, &plain);
+            say(model, "words upon words upon words", &g, &unsteered);
             q.governor = true;
-            measure(model, "words upon words upon words", &plain, signal, value);
+            measure(model, "words upon words upon words", &unsteered, signal, value);
             p.peak = value[180];
             p.low = value[60];
             p.jerk = 4 * (value[150] - value[50]);
             give(model, &p);
             assert_int_equal(wane_model_set_draft(model, draft ? WANE_DRAFT_ALWAYS : WANE_DRAFT_OFF, NULL),
                              WANE_OK);
-            g.sampling.temperature = 0.9f;
             say(model, "words upon words upon words", &g, draft ? &drafted : &plain);
             wane_governor_state state = state_of(model);
             assert_true(state.on && state.given);

@@ -24,8 +24,9 @@ struct form {
     float lean, scale;
 };
 static const struct form forms[] = {
-    {9, 3, 64, 0.5f, 1},       {14, 2, 64, 3, 40},     {4, 1, 256, 0, 0.01f},   {1, 1, 8, 1, 1},
-    {6, 3, 5, 1, 1} /* odd */, {2, 2, 128, 30, 1e15f}, {2, 1, 2, 0.1f, 1e-12f},
+    {9, 3, 64, 0.5f, 1},     {14, 2, 64, 3, 40},        {4, 1, 256, 0, 0.01f},
+    {1, 1, 8, 1, 1},         {6, 3, 5, 1, 1} /* odd */, {2, 2, 128, 4, 1e15f},
+    {2, 1, 2, 0.1f, 1e-12f}, {40, 2, 16, 1, 1}, /* more than go together */
 };
 enum { FORMS = sizeof forms / sizeof *forms, MOST = 700 };
 

@@ -128,6 +128,8 @@ static void test_faults_are_named(void **state) {
         {"\"last\":[1,2,3]", "\"last\":[1,2,-1]", "\"last\""},
         {"\"token\":5", "\"token\":50000", "\"token\""},
         {"\"changed\":false", "\"changed\":0", "\"changed\""},
+        {"\"changed\":false", "\"changed\":false,\"state\":\"calm\"", "\"state\""},
+        {"\"changed\":false", "\"changed\":false,\"state\":1", "\"state\""},
         {"[[5,2.5],[7,2.5],[6,1.25]]", "[]", "\"top\""},
         {"[[5,2.5]", "[[50000,2.5]", "\"top\""},
         {"[[5,2.5]", "[[5,1e99]", "\"top\""},

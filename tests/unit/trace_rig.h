@@ -139,6 +139,7 @@ static inline struct wane__trace_token rig_token(const char *id, int prompt, int
         t.last[i] = (int32_t)(wane__random_bits(seed, (uint64_t)(50 + i)) % RIG_VOCAB);
     t.token = (int32_t)(wane__random_bits(seed, 3) % RIG_VOCAB);
     t.changed = seed % 5 == 0;
+    t.state = (int)(seed % 7) % (WANE_STATES + 1);
     t.top_count = 1 + (int)(wane__random_bits(seed, 4) % WANE__TRACE_TOP);
     float logit = 25;
     for (int i = 0; i < t.top_count; i++) {
@@ -161,6 +162,7 @@ static inline void rig_same_token(const struct wane__trace_token *a, const struc
     assert_memory_equal(a->last, b->last, (size_t)a->last_count * sizeof *a->last);
     assert_int_equal(a->token, b->token);
     assert_int_equal(a->changed, b->changed);
+    assert_int_equal(a->state, b->state);
     assert_int_equal(a->top_count, b->top_count);
     assert_memory_equal(a->top, b->top, (size_t)a->top_count * sizeof *a->top);
     assert_true(isnan(a->log_sum) ? isnan(b->log_sum) != 0 : a->log_sum == b->log_sum);
