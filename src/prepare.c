@@ -147,6 +147,7 @@ static int run_segments(struct texts *texts, struct marks *marks, wane_error *er
     if (code == WANE_OK)
         code = outside(wane__prepare_count, &prepare, texts->now.data, texts->now.size, NULL, error);
     if (code == WANE_OK) code = run(wane__prepare_mark, &prepare, texts, error);
+    wane__prepare_close(&prepare);
     marks->put = (uint64_t)prepare.marked;
     marks->taken += prepare.changes;
     return code;

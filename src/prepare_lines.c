@@ -320,17 +320,16 @@ static const char *mark_place(struct piece sentence) {
     return NULL;
 }
 
-/* Walk over the sentences; with `out`, mark them. */
-static int segment(struct wane__prepare *prepare, const char *text, size_t size, struct wane__buf *out,
-                   wane_error *error) {
-    UErrorCode status = U_ZERO_ERROR;
-    UText *view = utext_openUTF8(NULL, text, (int64_t)size, &status);
-    /* "Mr." ends no sentence: known abbreviations are left out of account. */
-    UBreakIterator *breaks = ubrk_open(UBRK_SENTENCE, "en@ss=standard", NULL, 0, &status);
-    if (U_SUCCESS(status)) ubrk_setUText(breaks, view, &status);
+void wane__prepare_close(struct wane__prepare *prepare) {
+    if (prepare->breaks != NULL) ubrk_close(prepare->breaks);
+    prepare->breaks = NULL;
+}
+
+/* Walk over the sentences; with `out`, mark them. Returns where the text goes on that was not written yet. */
+static const char *walk(struct wane__prepare *prepare, const char *text, struct wane__buf *out) {
     const char *from = text;
-    int32_t at = U_SUCCESS(status) ? ubrk_first(breaks) : UBRK_DONE;
-    for (int32_t next; at != UBRK_DONE && (next = ubrk_next(breaks)) != UBRK_DONE; at = next) {
+    int32_t at = ubrk_first(prepare->breaks);
+    for (int32_t next; at != UBRK_DONE && (next = ubrk_next(prepare->breaks)) != UBRK_DONE; at = next) {
         const char *place = mark_place((struct piece){text + at, text + next});
         if (place == NULL) continue;
         if (out == NULL) {
@@ -341,8 +340,20 @@ static int segment(struct wane__prepare *prepare, const char *text, size_t size,
             from = place;
         }
     }
+    return from;
+}
+
+static int segment(struct wane__prepare *prepare, const char *text, size_t size, struct wane__buf *out,
+                   wane_error *error) {
+    UErrorCode status = U_ZERO_ERROR;
+    const char *from = text;
+    UText *view = utext_openUTF8(NULL, text, (int64_t)size, &status);
+    /* "Mr." ends no sentence: known abbreviations are left out of account. */
+    if (prepare->breaks == NULL)
+        prepare->breaks = ubrk_open(UBRK_SENTENCE, "en@ss=standard", NULL, 0, &status);
+    if (U_SUCCESS(status)) ubrk_setUText(prepare->breaks, view, &status);
+    if (U_SUCCESS(status)) from = walk(prepare, text, out);
     if (out != NULL) wane__buf_append(out, from, size - (size_t)(from - text));
-    if (breaks != NULL) ubrk_close(breaks);
     if (view != NULL) utext_close(view);
     return U_SUCCESS(status) ? WANE_OK
                              : wane__fail(error, WANE_EINTERNAL, "ICU cannot find the text's sentences: %s.",

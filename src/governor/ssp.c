@@ -327,6 +327,16 @@ static int misplaced(const char *text, const char *at, const char *end) {
     return 0;
 }
 
+/* Blank lines go with the instruction, but not the blanks that a line begins with. */
+static const char *behind_blank_lines(const char *at, const char *end) {
+    for (;;) {
+        const char *ink = skip_blanks(at, end);
+        if (ink == end) return end;
+        if (*ink != '\n') return at;
+        at = ink + 1;
+    }
+}
+
 int wane_ssp_read(const char *text, size_t size, wane_ssp *ssp, size_t *rest, wane_error *error) {
     const char *end = text + size, *ink;
     char shown[SHOWN + 4];
@@ -360,11 +370,7 @@ int wane_ssp_read(const char *text, size_t size, wane_ssp *ssp, size_t *rest, wa
                           line);
     }
     if (pairs == NULL) return WANE_OK;
-    /* Blank lines behind it go with it, but not the blanks that a line begins with. */
-    for (const char *next = stop; next < end && *skip_blanks(next, end) == '\n';)
-        next = stop = skip_blanks(next, end) + 1;
-    if (skip_blanks(stop, end) == end) stop = end;
-    *rest = (size_t)(stop - text);
+    *rest = (size_t)(behind_blank_lines(stop, end) - text);
     return WANE_OK;
 }
 

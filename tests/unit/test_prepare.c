@@ -255,6 +255,23 @@ static void test_fences(void **state) {
     free(out);
 }
 
+/* Ten thousand stretches: what a step sets up must not be set up for each of them, or this takes minutes. */
+static void test_many_fences(void **state) {
+    (void)state;
+    static const char piece[] = "One. Two.\n```\nx\n```\n";
+    enum { PIECES = 10000, SIZE = sizeof piece - 1 };
+    char *text = malloc(PIECES * SIZE + 1);
+    assert_non_null(text);
+    for (int i = 0; i < PIECES; i++) memcpy(text + i * SIZE, piece, sizeof piece);
+    wane_prepared did = {0};
+    size_t size;
+    char *out = prepare(text, PIECES * SIZE, WANE_PREPARE_ALL, &size, &did);
+    assert_int_equal(did.changes[WANE_PREPARE_SEGMENTS], 2 * PIECES);
+    assert_non_null(strstr(out, "[SEGMENT 20000] Two."));
+    free(out);
+    free(text);
+}
+
 /* What one step uncovers, the others see: all steps together change nothing twice either. */
 static void test_together(void **state) {
     (void)state;
@@ -371,6 +388,7 @@ int main(void) {
         cmocka_unit_test(test_nouns),
         cmocka_unit_test(test_segments),
         cmocka_unit_test(test_fences),
+        cmocka_unit_test(test_many_fences),
         cmocka_unit_test(test_together),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_names_and_faults),

@@ -60,6 +60,25 @@ static void test_forms(void **state) {
     read_well("SSP:domain=creative\n\n    indented", "SSP:domain=creative", "    indented");
 }
 
+/* Texts need no zero at their end: a sanitizer sees whoever looks for one. Each beginning of a text is one. */
+static void test_ends_of_texts(void **state) {
+    (void)state;
+    static const char *const texts[] = {"SSP:domain=legal;\n\r  \n\t",
+                                        "\n \n SSP：domain＝legal；\r\n　\nText\n",
+                                        "Text\n SSP : domain = legal", "[SSP:domain=legal]\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (size_t size = 0; size <= strlen(texts[i]); size++) {
+            char *exact = malloc(size > 0 ? size : 1);
+            wane_ssp ssp;
+            size_t rest;
+            assert_non_null(exact);
+            memcpy(exact, texts[i], size);
+            wane_ssp_read(exact, size, &ssp, &rest, NULL);
+            assert_true(rest <= size);
+            free(exact);
+        }
+}
+
 static void test_no_instruction(void **state) {
     (void)state;
     static const char *const texts[] = {
@@ -577,13 +596,21 @@ static void test_modes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),          cmocka_unit_test(test_no_instruction),
-        cmocka_unit_test(test_malformed),      cmocka_unit_test(test_names),
-        cmocka_unit_test(test_domains),        cmocka_unit_test(test_confidence),
-        cmocka_unit_test(test_tolerance),      cmocka_unit_test(test_fallback),
-        cmocka_unit_test(test_any_settings),   cmocka_unit_test(test_anthropic),
-        cmocka_unit_test(test_openai),         cmocka_unit_test(test_malformed_over_http),
-        cmocka_unit_test(test_replies_say_it), cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_ends_of_texts),
+        cmocka_unit_test(test_no_instruction),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_domains),
+        cmocka_unit_test(test_confidence),
+        cmocka_unit_test(test_tolerance),
+        cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_any_settings),
+        cmocka_unit_test(test_anthropic),
+        cmocka_unit_test(test_openai),
+        cmocka_unit_test(test_malformed_over_http),
+        cmocka_unit_test(test_replies_say_it),
+        cmocka_unit_test(test_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
