@@ -76,6 +76,7 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
     if (result == WANE_OK) {
         wane__rows_init(&made->rows, made->engine);
         made->rows.gate = &made->gate;
+        made->rows.reward = &made->reward;
         wane__drafts_init(&made->drafts, &made->rows);
         result = wane__model_head_open(made, options, error);
         if (result == WANE_OK) result = wane__drafts_open(&made->drafts, options, error);
@@ -107,6 +108,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
     (*model)->engine = engine;
     wane__rows_init(&(*model)->rows, engine);
     (*model)->rows.gate = &(*model)->gate;
+    (*model)->rows.reward = &(*model)->reward;
     wane__drafts_init(&(*model)->drafts, &(*model)->rows);
     return WANE_OK;
 }
@@ -117,6 +119,7 @@ void wane_model_free(wane_model *model) {
     wane__model_correct_free(&model->rows.correct);
     wane__model_memo_free(model->memo);
     wane__model_gate_close(&model->gate);
+    wane__reward_close(&model->reward);
     if (model->engine != NULL) {
         wane__drafts_close(&model->drafts);
         wane__rows_close(&model->rows); /* the head reads the engine's weights */

@@ -34,6 +34,7 @@ enum wane__origin {
 
 struct wane__model_gate;
 struct wane__model_table;
+struct wane__reward;
 struct wane_recorder; /* record.h */
 
 struct wane__rows {
@@ -49,7 +50,8 @@ struct wane__rows {
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
     struct wane__model_correct correct;
-    struct wane__model_gate *gate; /* model_gate.h; of the model, never NULL on one */
+    struct wane__model_gate *gate;     /* model_gate.h; of the model, never NULL on one */
+    const struct wane__reward *reward; /* reward.h; the same */
 
     /* The last decode. */
     enum wane__origin origin;

@@ -138,6 +138,17 @@ enum setting_id {
     SET_HTML,
     SET_TRACES,
     SET_NOTE,
+    /* domains and feedback */
+    SET_CLASSIFIER,
+    SET_SSP_DOMAIN,
+    SET_DOMAIN_DATA,
+    SET_DOMAIN_TEST,
+    SET_FEEDBACK,
+    SET_FEEDBACK_TEXT,
+    SET_FEEDBACK_SIZE,
+    SET_FEEDBACK_KEEP,
+    SET_REWARD,
+    SET_REWARD_CHOICE,
     /* building tables */
     SET_LOG_FILE,
     SET_VOCAB_SIZE,
@@ -196,7 +207,9 @@ enum {
     FOR_GATE = 16384,
     FOR_TRAIN = 32768,
     FOR_SESSION = 65536,
-    FOR_ALL = 131071
+    FOR_CLASSIFY = 262144,
+    FOR_FEEDBACK = 524288,
+    FOR_ALL = (1 << 21) - 1
 };
 
 enum setting_type {
