@@ -32,7 +32,7 @@ static struct wane__features list_of(const char *text, size_t size) {
 
 static bool alike(const char *a, const char *b) {
     struct wane__features x = list_of(a, strlen(a)), y = list_of(b, strlen(b));
-    bool same = x.count == y.count && memcmp(x.at, y.at, x.count * sizeof *x.at) == 0;
+    bool same = x.count == y.count && (x.count == 0 || memcmp(x.at, y.at, x.count * sizeof *x.at) == 0);
     wane__features_free(&x);
     wane__features_free(&y);
     return same;

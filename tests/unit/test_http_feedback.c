@@ -186,7 +186,8 @@ static void test_each_api(void **state) {
         struct rig rig;
         start(&rig, text == 1, false);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-            assert_int_equal(ask(&rig, "-", "POST", cases[i].route, cases[i].body), 200);
+            if (ask(&rig, "-", "POST", cases[i].route, cases[i].body) != 200)
+                fail_msg("%s: %s", cases[i].route, reply);
             const char *id = id_of_reply();
             assert_int_equal(strncmp(id, cases[i].prefix, strlen(cases[i].prefix)), 0);
             assert_int_equal(rate(&rig, "-", id, "\"rating\":\"up\",\"comment\":\"n\xc3\xa4ice\""), 200);
