@@ -176,8 +176,8 @@ static void test_each_api(void **state) {
     static const struct {
         const char *route, *body, *prefix;
     } cases[] = {
-        {"/v1/messages", CHAT("hi", ""), "msg_"},
-        {"/v1/messages", CHAT("hi", ",\"stream\":true"), "msg_"},
+        {"/v1/messages", CHAT("hi", ",\"model\":\"default\""), "msg_"},
+        {"/v1/messages", CHAT("hi", ",\"model\":\"default\",\"stream\":true"), "msg_"},
         {"/v1/chat/completions", CHAT("hi", ""), "chatcmpl-"},
         {"/v1/chat/completions", CHAT("hi", ",\"stream\":true"), "chatcmpl-"},
         {"/v1/completions", "{\"prompt\":\"hi\",\"max_tokens\":12,\"temperature\":0}", "cmpl-"},
