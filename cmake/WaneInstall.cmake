@@ -29,6 +29,8 @@ install(DIRECTORY share/profiles share/tune DESTINATION ${CMAKE_INSTALL_DATADIR}
 if(EXISTS "${CMAKE_SOURCE_DIR}/share/gates") # gates of known models; wane_model_set_gate finds them by the model's digest
   install(DIRECTORY share/gates DESTINATION ${CMAKE_INSTALL_DATADIR}/wane FILES_MATCHING PATTERN "*.gate")
 endif()
+install(FILES share/domains/domains.linear share/domains/seed.jsonl share/domains/held-out.jsonl
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/wane/domains)
 if(EXISTS "${CMAKE_SOURCE_DIR}/docs/wane.1")
   install(FILES docs/wane.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()

@@ -296,7 +296,9 @@ typedef struct wane_sampling {
     int top_logprobs; /* -1: no logprobs (default); 0..20: the token's, and so many others */
 } wane_sampling;
 
-typedef struct wane_quality wane_quality; /* wane/quality.h */
+typedef struct wane_quality wane_quality;                   /* wane/quality.h */
+typedef struct wane_classifier wane_classifier;             /* wane/domains.h */
+typedef struct wane_feedback_options wane_feedback_options; /* wane/feedback.h */
 
 typedef struct wane_generation {
     size_t size;
@@ -370,6 +372,10 @@ typedef struct wane_event {
     int fallback;      /* WANE_FALLBACK_…                                                          */
     int fuse_period;   /* tokens of the piece that repeats; 0: the plain rule, which does not look */
     float fuse_spread; /* standard deviation of the last entropies, nats                           */
+    /* Other whole answers, with other texts than the one that was given out; the one that stands first. */
+    int other_count;
+    const char *other[2];
+    size_t other_size[2];
 } wane_event;
 
 /* ----------------------------------------------- one sequence, no threads */
@@ -447,6 +453,7 @@ typedef struct wane_scheduler_state {
     uint64_t prompt_tokens, reused_tokens, reply_tokens;
     uint64_t votes, votes_changed;      /* votes over answers; those in which another than the first stood */
     uint64_t votes_by_value;            /* decided by two equal final values */
+    uint64_t votes_by_reward;           /* decided by a reward model         */
     uint64_t spare_tokens;              /* decoded for answers that were not given out */
     uint64_t engine_calls, engine_rows; /* rows: sampled rows, so rows ÷ calls is the batch size */
     double engine_seconds, busy_seconds;
@@ -480,6 +487,10 @@ typedef struct wane_server_options {
     unsigned request_modes;      /* 1 << WANE_MODE_… for each that requests may ask for; default 0 */
     unsigned prepare;            /* 1 << WANE_PREPARE_… for each that users' texts get; default 0  */
     unsigned request_prepare;    /* the same, for each that requests may switch on or off; default 0 */
+    const wane_classifier
+        *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
+    int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
+    const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
@@ -605,7 +616,9 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 }
 #endif
 #include "wane/correction.h"
+#include "wane/domains.h"
 #include "wane/draft.h"
+#include "wane/feedback.h"
 #include "wane/gate.h"
 #include "wane/governor.h"
 #include "wane/memo.h"

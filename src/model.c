@@ -79,6 +79,7 @@ int wane_model_load(const wane_model_options *options, wane_model **model, wane_
         wane__rows_init(&made->rows, made->engine);
         made->rows.gate = &made->gate;
         made->rows.governor = &made->governor;
+        made->rows.reward = &made->reward;
         wane__drafts_init(&made->drafts, &made->rows);
         result = wane__model_head_open(made, options, error);
         if (result == WANE_OK) result = wane__drafts_open(&made->drafts, options, error);
@@ -111,6 +112,7 @@ int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_use
     wane__rows_init(&(*model)->rows, engine);
     (*model)->rows.gate = &(*model)->gate;
     (*model)->rows.governor = &(*model)->governor;
+    (*model)->rows.reward = &(*model)->reward;
     wane__drafts_init(&(*model)->drafts, &(*model)->rows);
     return WANE_OK;
 }
@@ -122,6 +124,7 @@ void wane_model_free(wane_model *model) {
     wane__model_memo_free(model->memo);
     wane__model_gate_close(&model->gate);
     wane__model_governor_close(&model->governor);
+    wane__reward_close(&model->reward);
     if (model->engine != NULL) {
         wane__drafts_close(&model->drafts);
         wane__probe_close(model->rows.probe);

@@ -7,6 +7,7 @@
 #include "model_gate.h"
 #include "model_governor.h"
 #include "model_memo.h"
+#include "reward.h"
 #include "rows.h"
 
 #include <stdatomic.h>
@@ -18,6 +19,7 @@ struct wane_model {
     struct wane__model_memo *memo; /* NULL: none */
     struct wane__model_gate gate;
     struct wane__model_governor governor;
+    struct wane__reward reward;        /* of answers that are voted on; without a model: none */
     char kv_type_k[17], kv_type_v[17]; /* of the engine's cache; "" for a scripted one */
     char settings[300];                /* of the engine, those that change floats; "" for a scripted one */
     char *sketch_path;                 /* NULL: none */

@@ -36,6 +36,7 @@ struct wane__model_gate;
 struct wane__model_governor;
 struct wane__model_probe;
 struct wane__model_table;
+struct wane__reward;
 struct wane_recorder; /* record.h */
 
 struct wane__rows {
@@ -54,6 +55,7 @@ struct wane__rows {
     struct wane__model_gate *gate;         /* model_gate.h; of the model, never NULL on one */
     struct wane__model_governor *governor; /* model_governor.h; likewise */
     struct wane__model_probe *probe;       /* model_probe.h; NULL: none. Exchanged under the lock. */
+    const struct wane__reward *reward;     /* reward.h; the same */
 
     /* The last decode. */
     enum wane__origin origin;

@@ -98,6 +98,7 @@ void wane__vote_free(struct wane__vote *vote) {
 
 void wane__vote_begin(struct wane__vote *vote, struct wane__reply *first) {
     snprintf(vote->name, sizeof vote->name, "%s", wane__tap_name(first->tap));
+    vote->reward = first->rows->reward;
     if (vote->quality.mode == WANE_MODE_LEGACY) wane__tap_vote(first->tap, vote->name, 0);
 }
 
@@ -173,6 +174,16 @@ void wane__vote_end(struct wane__vote *vote, int answer, const wane_event *end) 
     if (text->failed || stop->failed) vote->answer[answer].state = WANE__ANSWER_GONE;
 }
 
+/* Scores, once all three are whole; how they count. */
+static enum wane__rewarded reward(const struct wane__vote *vote, struct wane__answer answers[WANE__ANSWERS]) {
+    if (!wane__reward_on(vote->reward)) return WANE__REWARDED_NOT;
+    for (int i = 0; i < WANE__ANSWERS; i++)
+        if (answers[i].state != WANE__ANSWER_WHOLE ||
+            !wane__reward_score(vote->reward, answers[i].text, answers[i].size, &answers[i].reward))
+            return WANE__REWARDED_NOT;
+    return vote->reward->choice == WANE_REWARD_BEST ? WANE__REWARDED_BEST : WANE__REWARDED_TIE;
+}
+
 int wane__vote_decide(struct wane__vote *vote) {
     struct wane__answer answers[WANE__ANSWERS];
     if (vote->result.chosen >= 0 || !vote->news) return vote->result.chosen;
@@ -189,17 +200,33 @@ int wane__vote_decide(struct wane__vote *vote) {
             .size = vote->answer[i].text.size,
         };
     }
-    vote->result = wane__answers_decide(answers, vote->pattern);
+    vote->result = wane__answers_decide_by(answers, vote->pattern, reward(vote, answers));
     return vote->result.chosen;
+}
+
+static bool same_text(const struct wane__buf *a, const struct wane__buf *b) {
+    return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
+}
+
+/* What else was said to the end, each text once. */
+static void note_other(const struct wane__vote *vote, int told, int answer, wane_event *end) {
+    const struct wane__buf *text = &vote->answer[answer].text;
+    if (vote->answer[answer].state != WANE__ANSWER_WHOLE || text->size == 0 || end->other_count == 2) return;
+    if (same_text(text, &vote->answer[told].text)) return;
+    if (end->other_count == 1 && end->other_size[0] == text->size &&
+        memcmp(end->other[0], text->data, text->size) == 0)
+        return;
+    end->other[end->other_count] = text->data;
+    end->other_size[end->other_count++] = text->size;
 }
 
 void wane__vote_note(const struct wane__vote *vote, int told, wane_event *end) {
     int chosen = vote->result.chosen >= 0 ? vote->result.chosen : told;
     const struct wane__buf *text = &vote->answer[chosen].text;
-    bool same =
-        chosen == told || (text->size == vote->answer[told].text.size &&
-                           memcmp(text->size > 0 ? text->data : "",
-                                  text->size > 0 ? vote->answer[told].text.data : "", text->size) == 0);
+    bool same = chosen == told || same_text(text, &vote->answer[told].text);
+    end->other_count = 0;
+    note_other(vote, told, chosen, end);
+    for (int i = 0; i < WANE__ANSWERS; i++) note_other(vote, told, i, end);
     end->answers = WANE__ANSWERS;
     end->chosen = chosen;
     end->forked_at = vote->forked_at;

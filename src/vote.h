@@ -16,15 +16,17 @@
 #include "core/buf.h"
 #include "correct/answers.h"
 #include "layer.h"
+#include "reward.h"
 
 struct wane__vote {
     wane_generation wish; /* of the request, a deep copy */
     wane_quality quality;
     struct wane__value_pattern *pattern;
-    bool awake;    /* the other answers were made */
-    int forked_at; /* reply tokens that all answers share */
-    int decoded;   /* tokens, for all of them */
-    char name[65]; /* of the request in traces; "": it is not recorded */
+    const struct wane__reward *reward; /* of the model; NULL: none */
+    bool awake;                        /* the other answers were made */
+    int forked_at;                     /* reply tokens that all answers share */
+    int decoded;                       /* tokens, for all of them */
+    char name[65];                     /* of the request in traces; "": it is not recorded */
     struct {
         enum wane__answer_state state;
         wane_tokens tokens;      /* of the reply */

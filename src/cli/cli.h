@@ -54,6 +54,10 @@ int command_trace(struct settings *settings);
 int command_gate(struct settings *settings);
 int command_train(struct settings *settings);
 int command_tune(struct settings *settings);
+int train_domains(const struct settings *settings); /* wane train domains */
+int train_reward(const struct settings *settings);  /* wane train reward */
+int command_classify(struct settings *settings);
+int command_feedback(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
@@ -150,6 +154,8 @@ int recorder_open(const struct settings *settings, wane_model *model, const char
  * Give the model the memo that --memo and --memo-file name. Returns EXIT_FINE or an exit code after a complaint. Afterwards, when
  * nothing stands on the model any more, write its file: that complains, too.
  */
+int reward_attach(const struct settings *settings,
+                  wane_model *model); /* the reward model that --reward names */
 int memo_attach(const struct settings *settings, wane_model *model);
 int memo_save(wane_model *model);
 /* Sampling by the settings; nothing in it is owned. */

@@ -311,8 +311,12 @@ static int train_with(const struct settings *settings, wane_model *model) {
 }
 
 int command_train(struct settings *settings) {
-    if (settings->operand_count != 1 || strcmp(settings->operands[0], "gate") != 0)
-        return cli_usage("train", "wane train needs the word gate, and nothing else");
+    const char *what = settings->operand_count == 1 ? settings->operands[0] : "";
+    if (strcmp(what, "domains") == 0) return train_domains(settings);
+    if (strcmp(what, "reward") == 0) return train_reward(settings);
+    if (strcmp(what, "gate") != 0)
+        return cli_usage("train",
+                         "wane train needs one of the words gate, domains and reward, and nothing else");
     if (settings->value[SET_TRACES].list_count == 0)
         return cli_usage("train", "wane train gate needs --trace FILE, a trace with votes");
     interrupt_catch();

@@ -195,6 +195,28 @@ static void wait_and_stop(const struct settings *settings, struct logging *loggi
     }
 }
 
+/* What checks domains, what takes ratings, and what ranks answers. */
+static int feedback_options(const struct settings *settings, wane_feedback_options *feedback,
+                            wane_server_options *options, wane_classifier **classifier, wane_error *error) {
+    static const char *const wishes[] = {"given", "check", "auto"};
+    const char *file = setting_text(settings, SET_CLASSIFIER);
+    for (int i = 0; i < 3; i++)
+        if (strcmp(setting_text(settings, SET_SSP_DOMAIN), wishes[i]) == 0) options->ssp_domain = i;
+    int status = WANE_OK;
+    if (options->ssp_domain != WANE_SSP_DOMAIN_GIVEN) status = wane_classifier_open(file, classifier, error);
+    /* Who did not ask for one can do without. */
+    if (status == WANE_ENOENT && file == NULL && options->ssp_domain == WANE_SSP_DOMAIN_CHECK)
+        status = WANE_OK;
+    options->classifier = *classifier;
+    wane_feedback_options_init(feedback);
+    feedback->path = setting_text(settings, SET_FEEDBACK);
+    feedback->text = setting_on(settings, SET_FEEDBACK_TEXT);
+    feedback->bytes_most = (uint64_t)settings->value[SET_FEEDBACK_SIZE].integer;
+    feedback->keep_seconds = setting_int(settings, SET_FEEDBACK_KEEP);
+    if (feedback->path != NULL) options->feedback = feedback;
+    return status;
+}
+
 static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
                  unsigned request_modes) {
     wane_server_options options;
@@ -211,13 +233,17 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     options.quality = &quality;
     options.domains = domains.list;
     options.domain_count = domains.count;
-    int started = wane_server_start(model, &options, &server, &error);
+    wane_classifier *classifier = NULL;
+    wane_feedback_options feedback;
+    int started = feedback_options(settings, &feedback, &options, &classifier, &error);
+    if (started == WANE_OK) started = wane_server_start(model, &options, &server, &error);
     domains_free(&domains);
     if (started != WANE_OK) {
         if (logging->json)
             log_write(logging, WANE_LOG_ERROR, error.text, NULL);
         else
             cli_say("%s", error.text);
+        wane_classifier_free(classifier);
         return error.code == WANE_EINVAL ? EXIT_USAGE : EXIT_FAILED;
     }
     int port = wane_server_port(server);
@@ -230,6 +256,7 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
         log_info(logging, "stopped");
     }
     wane_server_free(server);
+    wane_classifier_free(classifier);
     return code;
 }
 
@@ -273,6 +300,7 @@ int command_serve(struct settings *settings) {
     if (code == EXIT_FINE) code = gate_attach(settings, model, modes, log_line, &logging);
     if (code == EXIT_FINE) code = governor_attach(settings, model, modes, log_line, &logging);
     if (code == EXIT_FINE) code = breaker_attach(settings, model, modes, &alarm);
+    if (code == EXIT_FINE) code = reward_attach(settings, model);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);
     if (folder != NULL && code == EXIT_FINE)

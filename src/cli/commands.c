@@ -106,13 +106,26 @@ const struct command cli_commands[] = {
      "it ends after 256 tokens. info: how a gate's file was made, and how good it is. docs/gate.md explains\n"
      "both.",
      "explain info", command_gate},
-    {"train", FOR_TRAIN, "wane train gate --trace FILE... [--model MODEL] [--output FILE] [OPTION...]",
-     "make a gate of traces with votes",
-     "Learns from traces in which three answers were sampled and one was chosen how likely a vote leaves a\n"
-     "token alone, and prints how good that is on requests that were held out. The same traces and --seed\n"
-     "(1 where it is not given) give the same bytes. With --model, traces of another one are refused.\n"
-     "Without --output nothing is written.",
-     "gate", command_train},
+    {"classify", FOR_CLASSIFY, "wane classify [--classifier FILE] [--json] [FILE|-]",
+     "say which domain a text is of",
+     "Of FILE, or standard input: legal, medical, finance, tech, creative, or none when the classifier is "
+     "not\n"
+     "sure, and how sure it is. docs/domains.md says how it was made and how often it is right.",
+     NULL, command_classify},
+    {"train", FOR_TRAIN,
+     "wane train gate --trace FILE... [--model MODEL] [--output FILE] [OPTION...]\n"
+     "       wane train domains --data FILE... [--test FILE] [--output FILE] [--seed N] [--json]\n"
+     "       wane train reward --feedback FILE [--output FILE] [--seed N] [--json]",
+     "make a gate, a classifier of domains or a reward model",
+     "gate: learns from traces in which three answers were sampled and one was chosen how likely a vote\n"
+     "leaves a token alone. With --model, traces of another one are refused. domains: learns from texts "
+     "which\n"
+     "domain they are of. reward: learns from a server's feedback, with texts (--feedback-text), which "
+     "replies\n"
+     "are liked. Each prints how good that is on what was held out. The same files and --seed (1 where it "
+     "is\n"
+     "not given) give the same bytes. Without --output nothing is written.",
+     "gate domains reward", command_train},
     {"tune", FOR_TUNE, "wane tune --data FILE [--domain NAME] [--output FILE] [--plot FILE] [OPTION...]",
      "find out which signal says how sure a model is",
      "Runs a text through the model, with the attention of every layer looked at, and says how well "
@@ -123,6 +136,12 @@ const struct command cli_commands[] = {
      "says so, and the profile keeps the governor off. The same text and --seed (1 where it is not given)\n"
      "give the same profile. Without --output and --plot nothing is written. docs/tune.md explains it.",
      NULL, command_tune},
+    {"feedback", FOR_FEEDBACK, "wane feedback export [--json] FILE\n       wane feedback stats [--json] FILE",
+     "read what a server's feedback says",
+     "export: the ratings, oldest first, one JSON object a line; with --json the same. stats: how many "
+     "there\n"
+     "are of each kind. FILE is what wane serve --feedback FILE writes; it may be read meanwhile.",
+     "export stats", command_feedback},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
@@ -142,9 +161,8 @@ const struct command cli_commands[] = {
      command_version},
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
-     "run session serve model tokenize prepare head table key record trace gate train tune bench config "
-     "version "
-     "help",
+     "run session serve model tokenize prepare head table key record trace gate classify train tune feedback "
+     "bench config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

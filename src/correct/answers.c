@@ -183,19 +183,33 @@ static double apart(const struct wane__answer *a, const struct wane__answer *b) 
     return longer > 0 ? (double)distance / (double)longer : 0;
 }
 
-/* All three are whole: the one without a part in the greatest distance; of equals the first. */
-static int closest(const struct wane__answer answers[WANE__ANSWERS]) {
+/* All three are whole: the one without a part in the greatest distance; of equals the first, or the one with the greatest reward. */
+static int closest(const struct wane__answer answers[WANE__ANSWERS], enum wane__rewarded rewarded,
+                   bool *by_reward) {
     double d01 = apart(&answers[0], &answers[1]), d02 = apart(&answers[0], &answers[2]),
            d12 = apart(&answers[1], &answers[2]);
     double sum[WANE__ANSWERS] = {d01 + d02, d01 + d12, d02 + d12};
-    int best = 0;
+    int best = 0, liked;
     for (int i = 1; i < WANE__ANSWERS; i++)
         if (sum[i] < sum[best]) best = i;
-    return best;
+    if (rewarded == WANE__REWARDED_NOT) return best;
+    liked = rewarded == WANE__REWARDED_BEST ? 0 : best;
+    for (int i = liked + 1; i < WANE__ANSWERS; i++) {
+        bool stands = rewarded == WANE__REWARDED_BEST || !(sum[i] > sum[best]);
+        if (stands && answers[i].reward > answers[liked].reward) liked = i;
+    }
+    *by_reward = liked != best;
+    return liked;
 }
 
 struct wane__vote_result wane__answers_decide(const struct wane__answer answers[WANE__ANSWERS],
                                               struct wane__value_pattern *pattern) {
+    return wane__answers_decide_by(answers, pattern, WANE__REWARDED_NOT);
+}
+
+struct wane__vote_result wane__answers_decide_by(const struct wane__answer answers[WANE__ANSWERS],
+                                                 struct wane__value_pattern *pattern,
+                                                 enum wane__rewarded rewarded) {
     int whole = 0, open = 0, first = -1;
     for (int i = 0; i < WANE__ANSWERS; i++) {
         if (answers[i].state == WANE__ANSWER_WHOLE) whole++;
@@ -206,7 +220,7 @@ struct wane__vote_result wane__answers_decide(const struct wane__answer answers[
     if (whole >= 2) verdict.chosen = agreed(answers, pattern, &verdict.by_value);
     if (verdict.chosen >= 0 || open > 0) return verdict;
     if (whole == WANE__ANSWERS) {
-        verdict.chosen = closest(answers);
+        verdict.chosen = closest(answers, rewarded, &verdict.by_reward);
     } else {
         verdict.by_default = true;
         verdict.chosen = first; /* -1 when none came to its end */

@@ -32,6 +32,7 @@ struct wane__answer {
     size_t count;
     const char *text; /* whole; UTF-8 */
     size_t size;
+    double reward; /* how well it is likely to be liked; only for wane__answers_decide_by */
 };
 
 struct wane__value_pattern; /* compiled; read from any thread by one at a time */
@@ -54,8 +55,17 @@ struct wane__vote_result {
     int chosen;      /* -1: not decided yet */
     bool by_value;   /* two had the same value */
     bool by_default; /* fewer than two other answers came to their end: the first stands, or what there is */
+    bool by_reward;  /* rewards made the difference */
 };
 struct wane__vote_result wane__answers_decide(const struct wane__answer answers[WANE__ANSWERS],
                                               struct wane__value_pattern *pattern);
+/*
+ * The same with rewards. Where three whole answers do not agree: TIE: of those that are equally close to the others the one with the
+ * greatest reward; BEST: the one with the greatest reward. Of equals the first.
+ */
+enum wane__rewarded { WANE__REWARDED_NOT, WANE__REWARDED_TIE, WANE__REWARDED_BEST };
+struct wane__vote_result wane__answers_decide_by(const struct wane__answer answers[WANE__ANSWERS],
+                                                 struct wane__value_pattern *pattern,
+                                                 enum wane__rewarded rewarded);
 
 #endif

@@ -52,6 +52,8 @@ static void add_headers(const struct wane__exchange *exchange, struct MHD_Respon
     MHD_add_response_header(response, "cache-control", "no-store");
     MHD_add_response_header(response, "request-id", exchange->request_id);
     MHD_add_response_header(response, "x-request-id", exchange->request_id);
+    if (exchange->domain_note[0] != '\0')
+        MHD_add_response_header(response, "wane-domain-mismatch", exchange->domain_note);
 }
 
 static enum MHD_Result queue(struct wane__exchange *exchange, int status, struct MHD_Response *response) {
@@ -240,6 +242,8 @@ static void free_exchange(struct wane__exchange *exchange) {
     wane_ticket_free(exchange->ticket);
     if (exchange->has_call) wane__call_free(&exchange->call);
     wane__buf_free(&exchange->body);
+    wane__buf_free(&exchange->asked);
+    wane__buf_free(&exchange->said);
     wane__buf_free(&exchange->text);
     wane__buf_free(&exchange->head);
     wane__buf_free(&exchange->out);

@@ -43,6 +43,11 @@ struct wane__exchange {
     time_t created;
     int prompt_tokens, reused_tokens, reply_tokens;
 
+    /* What may be rated later, where that is kept (http_feedback.c). */
+    struct wane__buf asked, said;
+    bool said_enough;
+    char domain_note[96]; /* header wane-domain-mismatch; "": none           */
+
     struct wane__buf text;     /* whole reply, not streamed                       */
     struct wane__buf head;     /* what each OpenAI object starts with             */
     struct wane__buf lists[4]; /* logprobs on their way out                       */
@@ -109,6 +114,23 @@ int wane__server_set_prepare(struct wane_server *server, const wane_server_optio
                              wane_error *error);
 /* Prepare the texts of the parsed call's users, as the request or else the server says. False: `problem`. */
 bool wane__http_prepare(struct wane__exchange *exchange);
+
+/*
+ * http_domain.c: the domain that a request is to be treated as, `given` being the one that its SSP names (NULL: none). Call it when the
+ * messages are there; prepares the header that says that the text looks like another one.
+ */
+const char *wane__http_domain(struct wane__exchange *exchange, const char *given);
+void wane__http_domain_metrics(struct wane_server *server, struct wane__buf *out);
+
+/* http_feedback.c: nothing happens where the server takes no feedback. */
+int wane__server_open_feedback(struct wane_server *server, const wane_feedback_options *options,
+                               wane_error *error);
+void wane__server_close_feedback(struct wane_server *server);
+/* The call still has its prompt; later, an event came. */
+void wane__http_keep_prompt(struct wane__exchange *exchange);
+void wane__http_keep(struct wane__exchange *exchange, const wane_event *event);
+enum MHD_Result wane__http_feedback(struct wane__exchange *exchange);
+void wane__http_feedback_metrics(struct wane_server *server, struct wane__buf *out);
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

@@ -115,6 +115,7 @@ void wane__http_note(struct wane__exchange *exchange, const wane_event *event) {
     }
     if (event->kind != WANE_EVENT_START) exchange->reply_tokens = event->reply_tokens;
     if (event->kind == WANE_EVENT_END) wane__metrics_reply(&exchange->server->metrics, event);
+    wane__http_keep(exchange, event);
 }
 
 enum wane__wait wane__http_wait(struct wane__exchange *exchange, uint32_t silence_ms, wane_event *event) {
@@ -179,6 +180,7 @@ enum MHD_Result wane__http_generate(struct wane__exchange *exchange) {
         fine = submit(exchange, &tokens);
     }
     wane_tokens_free(&tokens);
+    if (fine) wane__http_keep_prompt(exchange);
     if (exchange->has_call) wane__call_drop_prompt(&exchange->call);
     if (!fine) {
         result = wane__http_refuse(exchange);

@@ -27,6 +27,7 @@ static const struct wording wordings[WANE__PROBLEM_KINDS] = {
     [WANE__PROBLEM_RIGHT] = {403, "permission_error", "invalid_request_error", "admin_key_needed"},
     [WANE__PROBLEM_NO_ROUTE] = {404, "not_found_error", "invalid_request_error", "unknown_url"},
     [WANE__PROBLEM_NO_MODEL] = {404, "not_found_error", "invalid_request_error", "model_not_found"},
+    [WANE__PROBLEM_NO_REPLY] = {404, "not_found_error", "invalid_request_error", "reply_not_found"},
     [WANE__PROBLEM_METHOD] = {405, "invalid_request_error", "invalid_request_error", "method_not_supported"},
     [WANE__PROBLEM_SLOW] = {408, "timeout_error", "invalid_request_error", "request_timeout"},
     [WANE__PROBLEM_TOO_LARGE] = {413, "request_too_large", "invalid_request_error", "request_too_large"},

@@ -20,6 +20,7 @@ enum wane__problem_kind {
     WANE__PROBLEM_RIGHT,     /* 403: the key is known, but may not do this      */
     WANE__PROBLEM_NO_ROUTE,  /* 404: no such path                               */
     WANE__PROBLEM_NO_MODEL,  /* 404: a model that is not loaded                 */
+    WANE__PROBLEM_NO_REPLY,  /* 404: no reply that may be rated                 */
     WANE__PROBLEM_METHOD,    /* 405                                             */
     WANE__PROBLEM_SLOW,      /* 408: the body did not arrive in time            */
     WANE__PROBLEM_TOO_LARGE, /* 413                                             */

@@ -157,6 +157,9 @@ static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out
                        "Votes in which another answer than the first stood.", s->votes_changed);
     wane__metric_whole(out, "wane_votes_by_value_total", counter, "Votes decided by two equal final values.",
                        s->votes_by_value);
+    wane__metric_whole(out, "wane_votes_by_reward_total", counter,
+                       "Votes that a reward model decided otherwise than distances would have.",
+                       s->votes_by_reward);
     wane__metric_whole(out, "wane_spare_tokens_total", counter,
                        "Tokens decoded for answers that were not given out.", s->spare_tokens);
     wane__metric_whole(out, "wane_engine_rows_total", counter, "Rows sampled; by calls, the batch size.",

@@ -32,6 +32,7 @@ static const struct wane__route routes[] = {
     {"/health", "GET, HEAD", false, true, OPENAI, 0, answer_health},
     {"/ready", "GET, HEAD", false, true, OPENAI, 0, answer_ready},
     {"/metrics", "GET, HEAD", true, true, OPENAI, 0, answer_metrics},
+    {"/v1/wane/feedback", "POST", true, true, OPENAI, 0, wane__http_feedback},
     {"/v1/wane/table/reload", "POST", true, true, OPENAI, 0, answer_reload},
     {"/", "GET, HEAD", false, true, OPENAI, 0, answer_page},
     {"other", "", false, true, OPENAI, 0, NULL},
@@ -189,6 +190,8 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write_governor(&governor, &exchange->out);
     wane__metrics_write_cache(&state, &exchange->out);
     wane__metrics_write_policy(&server->metrics, &exchange->out);
+    wane__http_domain_metrics(server, &exchange->out);
+    wane__http_feedback_metrics(server, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
@@ -244,6 +247,7 @@ static enum MHD_Result answer_page(struct wane__exchange *exchange) {
                         "POST /v1/chat/completions       as OpenAI's Chat Completions API\n"
                         "POST /v1/completions\n"
                         "GET  /v1/models\n"
+                        "POST /v1/wane/feedback         say what a reply was worth\n"
                         "POST /v1/wane/table/reload     read the table's file anew\n"
                         "GET  /health  /ready  /metrics\n\n"
                         "docs/api.md describes fields, errors and streams.\n");

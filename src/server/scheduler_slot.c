@@ -114,6 +114,7 @@ void wane__scheduler_settle(wane_scheduler *s) {
     to->votes += from->votes;
     to->votes_changed += from->votes_changed;
     to->votes_by_value += from->votes_by_value;
+    to->votes_by_reward += from->votes_by_reward;
     to->spare_tokens += from->spare_tokens;
     to->engine_calls += from->engine_calls;
     to->engine_rows += from->engine_rows;

@@ -145,6 +145,7 @@ static void conclude(wane_scheduler *s, wane_ticket *first) {
     wane__vote_record(vote, s->model->rows.recorder);
     s->tally.votes_changed += vote->result.chosen != 0;
     s->tally.votes_by_value += vote->result.by_value;
+    s->tally.votes_by_reward += vote->result.by_reward;
     s->tally.spare_tokens += (uint64_t)end.spare_tokens;
     bool fine = !held || wane__ticket_post_kept(first, &vote->answer[told].events);
     if (fine)

@@ -36,6 +36,7 @@ void wane_server_options_init(wane_server_options *options) {
         .max_body = (size_t)8 << 20,
         .ping_ms = 5000,
         .max_tokens = 1024,
+        .ssp_domain = WANE_SSP_DOMAIN_CHECK,
     };
     wane_generation generation;
     wane_generation_init(&generation);
@@ -199,6 +200,8 @@ static struct wane_server *make_server(wane_model *model, const wane_server_opti
     server->max_body = options->max_body;
     server->max_connections = options->max_connections;
     server->ping_ms = (uint32_t)options->ping_ms;
+    server->classifier = options->classifier;
+    server->ssp_domain = options->ssp_domain;
     server->defaults = (struct wane__call_defaults){
         .sampling = options->sampling,
         .max_tokens = options->max_tokens,
@@ -225,6 +228,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
         code = wane__keys_load(options->key_file, &server->log, &server->keys, error);
         if (code == WANE_OK) code = wane__server_check_keys(server, options->key_file, error);
     }
+    if (code == WANE_OK) code = wane__server_open_feedback(server, options->feedback, error);
     if (code == WANE_OK) code = open_listener(options, listener, &local, error);
     if (code != WANE_OK) return code;
     server->port = port_of(*listener);
@@ -291,6 +295,7 @@ void wane_server_free(wane_server *server) {
     wane_scheduler_free(server->scheduler);
     wane__keys_free(server->keys);
     wane__server_free_quality(server);
+    wane__server_close_feedback(server);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

@@ -31,6 +31,10 @@ struct wane_server {
     size_t domain_count;
     unsigned request_modes;
     unsigned prepare, request_prepare; /* 1 << WANE_PREPARE_… */
+    const wane_classifier *classifier; /* NULL: none */
+    int ssp_domain;                    /* WANE_SSP_DOMAIN_… */
+    atomic_ullong domain_seen[WANE_DOMAINS_MOST + 1], domain_mismatch[WANE_DOMAINS_MOST + 1]; /* last: none */
+    struct wane__ratings *ratings; /* http_feedback.c; NULL: none are taken */
     size_t max_body;
     int max_connections;
     uint32_t ping_ms;

@@ -95,7 +95,7 @@ void wane__ticket_release(wane_ticket *t) {
 /*
  * A record in a buffer, padded to 8 bytes so that the next one is aligned:
  *
- *     [wane_event, pointers unused][size of stop][top_count × wane_logprob][text][chosen text][stop, with its zero]
+ *     [wane_event, pointers unused][size of stop][top_count × wane_logprob][text][chosen text][others][stop, with its zero]
  */
 struct record {
     wane_event event;
@@ -110,11 +110,13 @@ static bool record_append(struct wane__buf *buf, const wane_event *event) {
     head.stop_size = event->stop != NULL ? strlen(event->stop) + 1 : 0;
     size_t top_size = (size_t)event->top_count * sizeof *event->top;
     size_t size = sizeof head + top_size + event->text_size + event->chosen_size + head.stop_size;
+    for (int i = 0; i < event->other_count; i++) size += event->other_size[i];
     if (!wane__buf_reserve(buf, wane__padded(size))) return false;
     wane__buf_append(buf, &head, sizeof head);
     wane__buf_append(buf, event->top, top_size);
     wane__buf_append(buf, event->text, event->text_size);
     wane__buf_append(buf, event->chosen_text, event->chosen_size);
+    for (int i = 0; i < event->other_count; i++) wane__buf_append(buf, event->other[i], event->other_size[i]);
     wane__buf_append(buf, event->stop, head.stop_size);
     wane__buf_append(buf, zeros, wane__padded(size) - size);
     return true;
@@ -132,6 +134,10 @@ static size_t record_read(const struct wane__buf *buf, size_t at, wane_event *ev
     body += event->text_size;
     event->chosen_text = head.event.chosen_text != NULL ? body : NULL;
     body += event->chosen_size;
+    for (int i = 0; i < event->other_count; i++) {
+        event->other[i] = body;
+        body += event->other_size[i];
+    }
     event->stop = head.stop_size > 0 ? body : NULL;
     return wane__padded((size_t)(body - buf->data) + head.stop_size);
 }
