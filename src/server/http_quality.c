@@ -120,10 +120,17 @@ static bool refuse(struct wane__exchange *exchange, const char *name, const char
                          "%s: \"%.60s\" is not allowed; it must be %s", name, text, allowed);
 }
 
-/*
- * The server's own settings for the domain of the SSP outrank the key's, and stand for the table's row. Whoever checks domains by the
- * text itself does it here, before this: `call->ssp.value[WANE_SSP_DOMAIN]` is what counts, and the call's messages are whole.
- */
+/* The domain that the SSP names, or the one that its text is of, where the server was told to take that. */
+static void check_ssp(struct wane__exchange *exchange) {
+    wane_ssp *ssp = &exchange->call.ssp;
+    if (!ssp->given) return;
+    const char *named = wane_ssp_value_name(WANE_SSP_DOMAIN, ssp->value[WANE_SSP_DOMAIN]);
+    const char *taken = wane__http_domain(exchange, named);
+    int value = taken != NULL ? wane_ssp_value_from(WANE_SSP_DOMAIN, taken) : 0;
+    if (value > 0) ssp->value[WANE_SSP_DOMAIN] = value;
+}
+
+/* The server's own settings for the domain of the SSP outrank the key's, and stand for the table's row. */
 static void follow_ssp(struct wane__exchange *exchange, const wane_quality **chosen) {
     wane_ssp *ssp = &exchange->call.ssp;
     const char *name = wane_ssp_value_name(WANE_SSP_DOMAIN, ssp->value[WANE_SSP_DOMAIN]);
@@ -213,6 +220,7 @@ bool wane__http_quality(struct wane__exchange *exchange) {
             find_domain(server, exchange->key.domain); /* it is: checked at start */
         if (domain != NULL) chosen = &domain->quality;
     }
+    check_ssp(exchange);
     if (!read_domain(exchange, &chosen)) return false;
     exchange->quality = *chosen;
     mode = exchange->key.mode >= 0 ? exchange->key.mode : chosen->mode;
