@@ -244,3 +244,20 @@ def test_a_request_switches_what_it_may(scripted):
     assert reply.status == 400 and "lets requests switch none" in reply.json()["error"]["message"]
     assert "wane" not in closed.post("/v1/chat/completions", chat(DIRTY, wane_prepare="none")).json()
     assert closed.post("/v1/completions", {"prompt": "x", "wane_prepare": "none"}).status == 400
+
+
+MONEY = "Should I pay off the mortgage early or put the savings into a pension fund? How do interest rates and dividends enter into it?"
+
+
+def test_another_domain(real_with):
+    """The domain that an SSP names against the one that the text is of: told in a header, and with auto the text's is used."""
+    for choice, used in (("check", "legal"), ("auto", "finance")):
+        server = real_with("--request-modes", "wane", "--ssp-domain", choice)
+        wrong = server.post("/v1/messages", messages(MONEY, system="SSP:domain=legal", max_tokens=2))
+        assert wrong.headers["wane-domain-mismatch"].startswith("legal; looks like finance")
+        assert wrong.json()["wane"]["ssp"] == {"domain": used}
+        right = server.post("/v1/messages", messages(MONEY, system="SSP:domain=finance", max_tokens=2))
+        assert "wane-domain-mismatch" not in right.headers and right.json()["wane"]["ssp"] == {"domain": "finance"}
+        plain = server.post("/v1/messages", messages(MONEY, max_tokens=2))
+        assert "wane-domain-mismatch" not in plain.headers and "wane" not in plain.json()
+        assert server.metrics()['wane_ssp_domain_mismatch_total{domain="finance"}'] == 1
