@@ -6,7 +6,7 @@ import pytest
 BEGIN = "It was a dark night:"
 LOOP = {"match": "loop", "text": BEGIN + "no, " * 60}
 PLAIN = {"mode": "wane", "answers": 1, "token_vote": False, "clamp": 0, "fuse": "loop"}
-CHAT = {"messages": [{"role": "user", "content": "a loop"}], "max_tokens": 200}
+CHAT = {"model": "script", "messages": [{"role": "user", "content": "a loop"}], "max_tokens": 200}
 SAFE = "I cannot go on with this answer reliably. Please ask again in other words."
 
 
