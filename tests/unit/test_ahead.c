@@ -193,7 +193,7 @@ static wane_quality quality_of(int kind) {
     wane_quality quality;
     wane_quality_init(&quality);
     quality.fuse = WANE_FUSE_OFF; /* loops of a scripted language are its own affair */
-    quality.answers = 1; /* one sequence is compared */
+    quality.answers = 1;          /* one sequence is compared */
     if (kind >= 9) quality.mode = kind % 2 ? WANE_MODE_WANE : WANE_MODE_LEGACY;
     if (kind >= 11) quality.clamp = 3;
     quality.dialogue_scale = 64;
