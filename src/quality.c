@@ -61,7 +61,7 @@ void wane_quality_init(wane_quality *quality) {
         .breaker_wakes = 50,
         .breaker_seconds = 300,
         .breaker_temperature = 1.2f,
-        .governor = true,
+        .governor = false,
         .stability = 1,
         .fuse = WANE_FUSE_LOOP,
         .fuse_window = 5,

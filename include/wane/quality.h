@@ -67,7 +67,7 @@ struct wane_quality {
     float breaker_temperature; /* the most, while it is out; 1.2  */
 
     /* The governor and what stands behind it (wane/governor.h); in mode WANE only. */
-    bool governor;    /* the model's profile sets temperature and top-p, token by token; default true  */
+    bool governor;    /* the model's profile sets temperature and top-p, token by token; default false */
     float stability;  /* SST: scale of the profile's thresholds; 0.01..100, default 1; more: rarer     */
     int fuse;         /* WANE_FUSE_…; default LOOP                                                     */
     int fuse_window;  /* tokens; 2..64, default 5                                                      */

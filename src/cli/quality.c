@@ -26,6 +26,12 @@ static float real(const struct settings *all, const struct settings *own, int id
     return (float)pick(all, own, id)->real;
 }
 
+/* Who names a profile means it to steer. */
+static bool governs(const struct settings *all, const struct settings *own) {
+    const struct setting_value *v = pick(all, own, SET_GOVERNOR);
+    return v->on || (v->source == FROM_DEFAULT && setting_text(all, SET_PROFILE) != NULL);
+}
+
 static void fill(const struct settings *all, const struct settings *own, wane_quality *q) {
     wane_quality_init(q);
     q->mode = wane_mode_from(pick(all, own, SET_MODE)->text);
@@ -49,7 +55,7 @@ static void fill(const struct settings *all, const struct settings *own, wane_qu
     q->breaker_wakes = whole(all, own, SET_BREAKER_WAKES);
     q->breaker_seconds = whole(all, own, SET_BREAKER_SECONDS);
     q->breaker_temperature = real(all, own, SET_BREAKER_TEMPERATURE);
-    q->governor = pick(all, own, SET_GOVERNOR)->on;
+    q->governor = governs(all, own);
     q->stability = real(all, own, SET_STABILITY);
     q->fuse = wane_fuse_from(pick(all, own, SET_FUSE)->text);
     q->fuse_window = whole(all, own, SET_FUSE_WINDOW);
@@ -144,15 +150,16 @@ static void tell(wane_log_fn log, void *log_user, const char *format, const char
     free(line);
 }
 
-/* Does anybody ask for this of the quality settings? */
-static bool any_asks(const struct settings *settings, int id) {
-    const struct setting_value *v = pick(settings, NULL, id);
-    bool asks = v->on || v->real > 0;
-    for (size_t i = 0; i < settings->domain_count; i++) {
-        v = pick(settings, settings->domains[i].own, id);
-        asks = asks || v->on || v->real > 0;
-    }
-    return asks;
+static bool looks(const struct settings *all, const struct settings *own) {
+    return pick(all, own, SET_CONSISTENCY)->real > 0;
+}
+
+/* Does anybody ask for this: the server, or one of its domains? */
+static bool any_asks(const struct settings *settings,
+                     bool (*asks)(const struct settings *all, const struct settings *own)) {
+    bool any = asks(settings, NULL);
+    for (size_t i = 0; i < settings->domain_count; i++) any = any || asks(settings, settings->domains[i].own);
+    return any;
 }
 
 /* A profile that was named must be there, and fit; that none ships only leaves the governor off. */
@@ -178,8 +185,8 @@ int governor_attach(const struct settings *settings, wane_model *model, unsigned
                     void *log_user) {
     wane_error error = {0};
     if ((modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
-    int code = any_asks(settings, SET_GOVERNOR) ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
-    if (code != EXIT_FINE || !any_asks(settings, SET_CONSISTENCY)) return code;
+    int code = any_asks(settings, governs) ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
+    if (code != EXIT_FINE || !any_asks(settings, looks)) return code;
     return wane_model_set_consistency(model, true, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
 

@@ -221,8 +221,8 @@ const struct setting settings_table[SETTING_COUNT] = {
 
     [SET_BREAKER_COMMAND] = WORDS("Quality", "breaker-command", 0, "WANE_BREAKER_COMMAND", "quality.breaker_command", TYPE_TEXT, 1, 4096, NULL,
         SERVES, "COMMAND", "run by sh when the breaker goes out or in again; WANE_BREAKER is out or in"),
-    [SET_GOVERNOR] = SWITCH("Quality", "governor", 0, "WANE_GOVERNOR", "quality.governor", "on",
-        JUDGES, "temperature and top-p by how sure the model is, token by token; off without a profile of the model"),
+    [SET_GOVERNOR] = SWITCH("Quality", "governor", 0, "WANE_GOVERNOR", "quality.governor", "off",
+        JUDGES, "temperature and top-p by how sure the model is, token by token; with --profile it is on unless switched off"),
     [SET_PROFILE] = WORDS("Quality", "profile", 0, "WANE_PROFILE", "quality.profile", TYPE_FILE, 1, 4096, NULL,
         ROBED, "FILE", "the governor's thresholds; not set: those that ship for the model"),
     [SET_STABILITY] = NUMBER("Quality", "stability", 0, "WANE_STABILITY", "quality.stability", TYPE_REAL, 0.01, 100, "1",

@@ -9,6 +9,7 @@
  */
 #include "gate/train.h"
 
+#include "core/area.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -269,21 +270,13 @@ static struct scored *score(const struct wane__gate_net *net, const struct wane_
 double wane__gate_auc(const struct wane__gate_net *net, const struct wane__gate_tally *tally, size_t count) {
     struct scored *list = score(net, tally, count);
     if (list == NULL) return (double)NAN;
-    double pairs = 0, all_kept = 0, all_lost = 0;
-    for (size_t i = 0; i < count;) {
-        double kept = 0, lost = 0;
-        size_t j = i;
-        for (; j < count && list[j].odds <= list[i].odds; j++) {
-            kept += list[j].kept;
-            lost += list[j].seen - list[j].kept;
-        }
-        pairs += kept * (all_lost + lost / 2);
-        all_kept += kept;
-        all_lost += lost;
-        i = j;
+    struct wane__area area = {0};
+    for (size_t i = 0; i < count; i++) {
+        wane__area_add(&area, list[i].kept, list[i].seen - list[i].kept);
+        if (i + 1 == count || list[i + 1].odds > list[i].odds) wane__area_part(&area);
     }
     wane__free(list);
-    return all_kept > 0 && all_lost > 0 ? pairs / (all_kept * all_lost) : (double)NAN;
+    return wane__area_of(&area);
 }
 
 double wane__gate_ece(const struct wane__gate_net *net, const struct wane__gate_tally *tally, size_t count) {

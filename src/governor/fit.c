@@ -6,6 +6,7 @@
  */
 #include "governor/fit.h"
 
+#include "core/area.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "governor/fit_internal.h"
@@ -103,21 +104,13 @@ bool wane__fit_sort(const struct wane__fit_text *text, const float *value, int s
 
 /* `times`: of each block; NULL: once each. */
 static double area(const struct wane__fit_seat *seat, size_t count, const uint16_t *times) {
-    double won = 0, rights = 0, wrongs = 0;
-    uint64_t right = 0, wrong = 0; /* among equals */
+    struct wane__area area = {0};
     for (size_t i = 0; i < count; i++) {
-        uint64_t weight = times != NULL ? times[seat[i].block] : 1;
-        if (seat[i].right)
-            right += weight;
-        else
-            wrong += weight;
-        if (!seat[i].last) continue;
-        won += (double)right * (wrongs + 0.5 * (double)wrong);
-        rights += (double)right;
-        wrongs += (double)wrong;
-        right = wrong = 0;
+        double weight = times != NULL ? times[seat[i].block] : 1;
+        wane__area_add(&area, seat[i].right ? weight : 0, seat[i].right ? 0 : weight);
+        if (seat[i].last) wane__area_part(&area);
     }
-    return rights > 0 && wrongs > 0 ? won / (rights * wrongs) : (double)NAN;
+    return wane__area_of(&area);
 }
 
 bool wane__fit_auc(const struct wane__fit_text *text, const float *value, int part,

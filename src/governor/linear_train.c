@@ -1,6 +1,7 @@
 /*
  * linear_train.c - training of linear models, and what their figures are worth. Owns its scratch; refuses lessons that say nothing.
  */
+#include "core/area.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -181,18 +182,12 @@ static int by_score(const void *a, const void *b) {
 
 /* Over a list in order. */
 static double area(const struct scored *list, size_t count) {
-    double pairs = 0, all_high = 0, all_low = 0;
-    for (size_t i = 0; i < count;) {
-        double high = 0, low = 0;
-        size_t j = i;
-        for (; j < count && list[j].score <= list[i].score; j++)
-            *(list[j].high ? &high : &low) += list[j].times;
-        pairs += high * (all_low + low / 2);
-        all_high += high;
-        all_low += low;
-        i = j;
+    struct wane__area area = {0};
+    for (size_t i = 0; i < count; i++) {
+        wane__area_add(&area, list[i].high ? list[i].times : 0, list[i].high ? 0 : list[i].times);
+        if (i + 1 == count || list[i + 1].score > list[i].score) wane__area_part(&area);
     }
-    return all_high > 0 && all_low > 0 ? pairs / (all_high * all_low) : (double)NAN;
+    return wane__area_of(&area);
 }
 
 static int doubles_ascend(const void *a, const void *b) {

@@ -10,6 +10,7 @@
  */
 #include "table/phrases.h"
 
+#include "core/area.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -202,20 +203,14 @@ double wane__phrases_auc(const struct wane__phrases *phrases, const struct wane_
         if (example[i].held || !held_only)
             list[n++] = (struct scored){wane__phrases_score(phrases, example[i].feature), example[i].whole};
     qsort(list, n, sizeof *list, by_score);
-    /* Pairs that stand in the right order; equal scores count half. */
-    double pairs = 0, whole = 0, parted = 0;
-    for (size_t i = 0; i < n;) {
-        size_t j = i;
-        double here[2] = {0, 0};
-        for (; j < n && list[j].score <= list[i].score; j++) here[list[j].whole]++;
-        pairs += here[1] * (parted + here[0] / 2);
-        whole += here[1];
-        parted += here[0];
-        i = j;
+    struct wane__area area = {0};
+    for (size_t i = 0; i < n; i++) {
+        wane__area_add(&area, list[i].whole, !list[i].whole);
+        if (i + 1 == n || list[i + 1].score > list[i].score) wane__area_part(&area);
     }
     wane__free(list);
     if (scored != NULL) *scored = n;
-    return whole > 0 && parted > 0 ? pairs / (whole * parted) : NAN;
+    return wane__area_of(&area);
 }
 
 /* -------------------------------------------------------------------- bytes */

@@ -72,6 +72,7 @@ static wane_quality quality_of(void) {
     q.answers = 1;
     q.dialogue_slope = 0;
     q.fuse = WANE_FUSE_OFF;
+    q.governor = true;
     return q;
 }
 

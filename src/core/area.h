@@ -1,0 +1,35 @@
+/*
+ * area.h - the area under the curve of a receiver (ROC): of all pairs of one that is right and one that is wrong, the share in which
+ * the right one has the higher score; equal scores count half (Hanley and McNeil 1982).
+ *
+ *     for each score, ascending: wane__area_add(&a, rights, wrongs); behind the last one of equal scores: wane__area_part(&a)
+ */
+#ifndef WANE_CORE_AREA_H
+#define WANE_CORE_AREA_H
+
+#include <math.h>
+
+/* All zero at first. Counts are weights: whole numbers stay exact up to 2^53. */
+struct wane__area {
+    double won, rights, wrongs; /* of scores that are done */
+    double right, wrong;        /* of the score under way */
+};
+
+static inline void wane__area_add(struct wane__area *a, double rights, double wrongs) {
+    a->right += rights;
+    a->wrong += wrongs;
+}
+
+static inline void wane__area_part(struct wane__area *a) {
+    a->won += a->right * (a->wrongs + 0.5 * a->wrong);
+    a->rights += a->right;
+    a->wrongs += a->wrong;
+    a->right = a->wrong = 0;
+}
+
+/* NAN where all are of one kind. */
+static inline double wane__area_of(const struct wane__area *a) {
+    return a->rights > 0 && a->wrongs > 0 ? a->won / (a->rights * a->wrongs) : (double)NAN;
+}
+
+#endif
