@@ -269,7 +269,7 @@ int main(void) {
     static int32_t tokens[TEXT];
     wane_model_options options;
     wane_model *model;
-    if (path == NULL) return 77;
+    if (path == NULL || path[0] == '\0') return 77;
     default_options(&options, path);
     options.context = 768;
     options.head = WANE_HEAD_CERTIFIED;
