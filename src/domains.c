@@ -297,7 +297,7 @@ int wane_domains_train(const wane_domains_train_options *o, wane_domains_report 
     wane_domains_report *r = wane__alloc_zero(1, sizeof *r);
     struct wane__linear *model = wane__alloc_zero(1, sizeof *model);
     int status = r != NULL && model != NULL ? WANE_OK : wane__fail(error, WANE_ENOMEM, "No memory to train.");
-    if (status == WANE_OK) {
+    if (r != NULL && model != NULL) {
         model->kind = WANE__LINEAR_DOMAINS;
         model->bits = BITS;
         model->seed = o->seed;

@@ -249,7 +249,7 @@ static void exchange(wane_model *model, const wane_profile *profile, char *path)
 }
 
 int wane_model_set_profile(wane_model *model, const char *path, wane_error *error) {
-    wane_profile profile;
+    wane_profile profile = {0};
     char *kept = NULL;
     int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
@@ -266,7 +266,7 @@ int wane_model_set_profile(wane_model *model, const char *path, wane_error *erro
 }
 
 int wane_model_drop_profile(wane_model *model, wane_error *error) {
-    wane_profile none;
+    wane_profile none = {0};
     wane_profile_init(&none);
     int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;

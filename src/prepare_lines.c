@@ -104,7 +104,7 @@ static struct piece inside(struct piece row) {
     row = trim(row);
     const char *at = row.at;
     if (row.at < row.end && is_bar(wane__prepare_char(&at, row.end))) row.at = at;
-    const char *last = row.at;
+    const char *last;
     bool escaped = false;
     struct piece open = row;
     for (at = row.at; at < row.end;) {

@@ -245,7 +245,7 @@ int wane_reward_train(const wane_reward_train_options *o, wane_reward_report *re
     struct pool pool = {.report = &own, .error = error};
     struct wane__linear *model = wane__alloc_zero(1, sizeof *model);
     int status = model != NULL ? WANE_OK : wane__fail(error, WANE_ENOMEM, "No memory for a reward model.");
-    if (status == WANE_OK) {
+    if (model != NULL) {
         model->kind = WANE__LINEAR_REWARD;
         model->classes = 1;
         model->bits = BITS;

@@ -267,7 +267,7 @@ int wane_tune(wane_model *model, const wane_tune_options *options, wane_tune_rep
     if (status == WANE_OK) status = wane__tune_fit(&t.rows, options, report, error);
     if (status == WANE_OK) status = wane_model_digest(model, report->profile.model, error);
     if (status == WANE_OK) status = save(options, &report->profile, error);
-    report->seconds = wane__now() - began;
+    if (report != NULL) report->seconds = wane__now() - began;
     wane__tune_texts_free(&texts);
     wane__tune_rows_free(&t.rows);
     wane_tokens_free(&t.tokens);

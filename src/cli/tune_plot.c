@@ -119,7 +119,9 @@ static void put_axes(const struct plot *p) {
     fprintf(p->file, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>\n", LEFT, bottom,
             right, bottom);
     double step = nice_step(p->to - p->from, 8);
-    for (double tick = ceil(p->from / step) * step; tick <= p->to; tick += step) {
+    int first = (int)ceil(p->from / step), last = (int)floor(p->to / step);
+    for (int at = first; at <= last; at++) {
+        double tick = at * step;
         double x = place_x(p, tick), shown = p->row->sign * tick;
         if (fabs(shown) < step / 1000) shown = 0;
         fprintf(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>\n", x,

@@ -22,7 +22,7 @@ static void fill(uint64_t what, int layer, int32_t token, int pos, int heads, in
                                 (what << 8 | (uint64_t)layer));
     for (int h = 0; h < heads; h++)
         for (int i = 0; i < size; i++) {
-            float common = unit_of(wane__mix64((uint64_t)(layer * 1000 + i)));
+            float common = unit_of(wane__mix64((uint64_t)layer * 1000 + (uint64_t)i));
             *out++ = lean * common + unit_of(wane__mix64(base + (uint64_t)(h * size + i)));
         }
 }
@@ -46,7 +46,8 @@ void wane__script_output(int layer, int32_t token, int pos, int d, float *out) {
 
 static size_t row_size(const struct wane__script_shown *shown) {
     int row = shown->how.heads * shown->how.size;
-    return (size_t)((row > shown->d ? row : shown->d) + shown->how.strides);
+    int longest = row > shown->d ? row : shown->d;
+    return (size_t)longest + (size_t)shown->how.strides;
 }
 
 bool wane__script_shown_open(struct wane__script_shown *shown, const struct wane__script *script, int batch,

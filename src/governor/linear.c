@@ -197,7 +197,7 @@ int wane__linear_parse(const char *name, int kind, const void *bytes, size_t siz
     if (status == WANE_OK) m->weight = wane__alloc(weights_of(m));
     if (status == WANE_OK && m->weight == NULL)
         status = wane__fail(error, WANE_ENOMEM, "No memory for a linear model.");
-    if (status != WANE_OK) {
+    if (status != WANE_OK || m->weight == NULL) {
         wane__linear_free(m);
         return status;
     }

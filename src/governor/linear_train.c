@@ -89,8 +89,8 @@ int wane__linear_train(struct wane__linear *model, const struct wane__lesson *le
     if (model->weight == NULL) model->weight = wane__alloc_zero(weights, 1);
     if (t.weight == NULL || t.pace == NULL || order == NULL || model->weight == NULL)
         status = wane__fail(error, WANE_ENOMEM, "No memory to train a model of %zu weights.", weights);
-    if (status == WANE_OK) find_paces(&t, (size_t)1 << model->bits, lesson, count, skip);
-    for (int epoch = 0; epoch < EPOCHS && status == WANE_OK; epoch++) {
+    if (status == WANE_OK && t.pace != NULL) find_paces(&t, (size_t)1 << model->bits, lesson, count, skip);
+    for (int epoch = 0; epoch < EPOCHS && status == WANE_OK && order != NULL; epoch++) {
         float now = rate * (float)(EPOCHS - epoch) / EPOCHS;
         if (progress != NULL && !progress(progress_user, "learning", (double)epoch / EPOCHS))
             status = wane__fail(error, WANE_ECANCELLED, "Training was stopped.");
@@ -138,7 +138,7 @@ int wane__linear_find_threshold(struct wane__linear *model, const struct wane__l
     int status = WANE_OK;
     if (skip == NULL || tried == NULL) status = wane__fail(error, WANE_ENOMEM, "No memory to train a model.");
     model->threshold = 0;
-    for (int fold = 0; fold < FOLDS && status == WANE_OK; fold++) {
+    for (int fold = 0; fold < FOLDS && status == WANE_OK && skip != NULL; fold++) {
         for (size_t i = 0; i < count; i++)
             skip[i] = wane__random_bits(model->seed + 1, i) % FOLDS == (unsigned)fold;
         status = wane__linear_train(model, lesson, count, skip, progress, progress_user, error);
