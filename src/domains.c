@@ -305,8 +305,8 @@ int wane_domains_train(const wane_domains_train_options *o, wane_domains_report 
     for (size_t i = 0; i < o->data_count && status == WANE_OK; i++)
         status = read_data(o->data[i], &data, error);
     if (status == WANE_OK && o->held_out != NULL) status = read_data(o->held_out, &held, error);
-    if (status == WANE_OK) status = train(o, model, &data, &held, r, error);
-    if (status == WANE_OK && report != NULL) {
+    if (status == WANE_OK && r != NULL && model != NULL) status = train(o, model, &data, &held, r, error);
+    if (status == WANE_OK && report != NULL && r != NULL) {
         r->seconds = wane__now() - start;
         *report = *r;
     }

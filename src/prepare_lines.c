@@ -260,7 +260,7 @@ int wane__prepare_nouns(struct wane__prepare *prepare, const char *text, size_t 
         if (line_begins) run = first; /* an indentation stays */
         bool drops = ends_clause(c);
         const char *with = drops ? "" : comma;
-        if ((size_t)(stop - run) != strlen(with) || memcmp(run, with, strlen(with)) != 0) {
+        if (run == NULL || (size_t)(stop - run) != strlen(with) || memcmp(run, with, strlen(with)) != 0) {
             wane__buf_append(out, from, (size_t)(run - from));
             wane__buf_text(out, with);
             from = stop;

@@ -215,7 +215,7 @@ static int train(const wane_reward_train_options *o, struct pool *pool, struct w
     int status = WANE_OK;
     if (lesson == NULL || skip == NULL)
         status = wane__fail(error, WANE_ENOMEM, "No memory to train a reward model.");
-    if (status == WANE_OK) {
+    if (lesson != NULL && skip != NULL) {
         split(pool, o->seed, lesson, skip, &count);
         status = check(r, error);
     }
@@ -260,7 +260,7 @@ int wane_reward_train(const wane_reward_train_options *o, wane_reward_report *re
         else if (status != WANE_OK)
             wane__fail(error, status, "%s", detail.text);
     }
-    if (status == WANE_OK) status = train(o, &pool, model, error);
+    if (status == WANE_OK && model != NULL) status = train(o, &pool, model, error);
     own.seconds = wane__now() - start;
     if (report != NULL) *report = own;
     wane__linear_free(model);

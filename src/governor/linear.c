@@ -24,7 +24,7 @@ void wane__linear_free(struct wane__linear *model) {
 
 void wane__linear_shares(const struct wane__linear *model, const double score[WANE__LINEAR_CLASSES],
                          double share[WANE__LINEAR_CLASSES]) {
-    double best = score[0], sum = 0;
+    double best = model->classes > 0 ? score[0] : 0, sum = 0;
     if (model->classes == 1) {
         double e = wane__exp_weight(best < 0 ? best : -best);
         share[0] = best < 0 ? e / (1 + e) : 1 / (1 + e);

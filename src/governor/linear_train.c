@@ -138,7 +138,7 @@ int wane__linear_find_threshold(struct wane__linear *model, const struct wane__l
     int status = WANE_OK;
     if (skip == NULL || tried == NULL) status = wane__fail(error, WANE_ENOMEM, "No memory to train a model.");
     model->threshold = 0;
-    for (int fold = 0; fold < FOLDS && status == WANE_OK && skip != NULL; fold++) {
+    for (int fold = 0; fold < FOLDS && status == WANE_OK && skip != NULL && tried != NULL; fold++) {
         for (size_t i = 0; i < count; i++)
             skip[i] = wane__random_bits(model->seed + 1, i) % FOLDS == (unsigned)fold;
         status = wane__linear_train(model, lesson, count, skip, progress, progress_user, error);
