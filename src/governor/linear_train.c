@@ -150,7 +150,7 @@ int wane__linear_find_threshold(struct wane__linear *model, const struct wane__l
             tried[i].share = tried[i].best >= 0 ? share[tried[i].best] : 0;
         }
     }
-    if (status == WANE_OK) settle(model, tried, count);
+    if (status == WANE_OK && tried != NULL) settle(model, tried, count);
     wane__free(skip);
     wane__free(tried);
     return status;
