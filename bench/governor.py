@@ -21,26 +21,23 @@ prompt, by reply, by item; intervals are percentiles of 10,000 draws.
 import argparse
 import collections
 import concurrent.futures
-import hashlib
 import json
 import math
 import pathlib
 import random
 import re
 import shlex
-import signal
 import sys
-import time
-import types
-import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import quality  # noqa: E402
+import serving  # noqa: E402
 
 ARMS = ["off", "on"]
 SETS = {"text": 200, "questions": 40, "humaneval": 400}  # tokens of a reply, unless said
 CHUNK, DRAWS = 12, 10000
+FIELDS = {"set", "item", "arm", "reply", "loop"}  # of a reply that counts
 LOOP_TIMES, LOOP_WORDS, LOOP_PERIOD = 3, 24, 80
 ANSWER_CHARACTERS = 200
 
@@ -117,7 +114,7 @@ def items_of(args, name):
     """[(name of the item, messages, what scoring wants)], in the seed's order."""
     if name == "humaneval":
         if not args.data:
-            raise quality.Stop("humaneval needs --data HumanEval.jsonl.gz")
+            raise serving.Stop("humaneval needs --data HumanEval.jsonl.gz")
         items = quality.read_items(quality.Code, args.data, args.items, args.seed)
         return [(i["name"], quality.Code.messages(i), i) for i in items]
     file = HERE / "data" / ("prompts.txt" if name == "text" else "questions.tsv")
@@ -175,7 +172,7 @@ def paired(lines, sets, key):
 
 def report_shares(lines, sets, key):
     off, on = paired(lines, sets, key)
-    return {"items": len(off), "off": [mean(off), *quality.wilson(sum(off), len(off))], "on": [mean(on), *quality.wilson(sum(on), len(on))],
+    return {"items": len(off), "off": [mean(off), *serving.wilson(sum(off), len(off))], "on": [mean(on), *serving.wilson(sum(on), len(on))],
             **quality.compare(on, off)}
 
 
@@ -212,63 +209,41 @@ def print_report(report):
 
 # ------------------------------------------------------------------------------------------------------------------------- run
 
-class Server(quality.Server):
+class Server(serving.Server):
     """`wane serve` on one side."""
 
     def __init__(self, args, folder, arm):
-        super().__init__(types.SimpleNamespace(**vars(args), gate=None), types.SimpleNamespace(pattern=None), folder, "off", None)
-        at = self.command.index("--mode")
-        self.command[at:at + 2] = shlex.split(getattr(args, arm))
-        self.arm, self.name = arm, arm
+        super().__init__(args, folder, arm, ["--breaker-wakes", "0", *shlex.split(getattr(args, arm))])
 
-    def judges(self):
+    def judge(self):
         """A governor that is off is not to be measured as one that is on."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as reply:
-            on = re.search(r"^wane_governor_on(\{[^}]*\})? 1$", reply.read().decode(), re.M) is not None
-        if self.arm == "on" and not on:
-            raise quality.Stop("the model has no profile with a signal, so that its governor stays off; `wane tune` makes one")
+        if self.name == "on" and re.search(r"^wane_governor_on(\{[^}]*\})? 1$", self.metrics(), re.M) is None:
+            raise serving.Stop("the model has no profile with a signal, so that its governor stays off; `wane tune` makes one")
 
 
-class Run:
+class Run(serving.Run):
     def __init__(self, args):
-        self.args, self.folder, self.began, self.stopping = args, pathlib.Path(args.folder), time.time(), False
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.replies = self.folder / "replies.jsonl"
-        self.settings = {n: getattr(args, n) for n in ("model", "temperature", "seed", "off", "on", "max_tokens", "replies")}
-        path = self.folder / "settings.json"
-        if path.exists():
-            old = json.loads(path.read_text())
-            for name, value in self.settings.items():
-                if old.get(name) != value:
-                    raise quality.Stop(f"{self.folder} holds a run with {name} {old.get(name)}, not {value}; give it another folder")
-        self.settings["sets"] = args.sets
-        path.write_text(json.dumps(self.settings))
-        self.done = {(line["item"], line["arm"]) for line in read_lines(self.replies)}
+        settings = {n: getattr(args, n) for n in ("model", "temperature", "seed", "off", "on", "max_tokens", "replies")}
+        super().__init__(args, "replies.jsonl", FIELDS, lambda line: (line["item"], line["arm"]), settings, {"sets": args.sets})
 
-    def over(self):
-        return self.stopping or self.args.seconds and time.time() - self.began > self.args.seconds
-
-    def one(self, server, name, item, file):
+    def one(self, server, name, item):
         if self.over():
             return
         which, messages, wanted = item
-        seed = int.from_bytes(hashlib.sha256(f"{self.args.seed} {which}".encode()).digest()[:6], "little")
-        answer = server.ask({"messages": messages, "temperature": self.args.temperature, "seed": seed,
+        answer = server.ask({"messages": messages, "temperature": self.args.temperature, "seed": serving.seed_of(self.args.seed, which),
                              "max_tokens": self.args.max_tokens or SETS[name]})
         choice = answer["choices"][0]
         text = choice["message"]["content"] or ""
-        line = {"set": name, "item": which, "arm": server.arm, "reply": text, "finish": choice["finish_reason"],
-                "tokens": answer["usage"]["completion_tokens"], "wane": answer.get("wane"), **score(name, text, wanted)}
-        file.write(json.dumps(line) + "\n")
-        file.flush()
+        self.keep({"set": name, "item": which, "arm": server.name, "reply": text, "finish": choice["finish_reason"],
+                   "tokens": answer["usage"]["completion_tokens"], "wane": answer.get("wane"), **score(name, text, wanted)})
 
-    def turn(self, name, arm, items, file):
+    def turn(self, name, arm, items):
         left = [item for item in items if (item[0], arm) not in self.done]
         if not left or self.over():
             return
         with Server(self.args, self.folder, arm) as server, concurrent.futures.ThreadPoolExecutor(self.args.slots) as pool:
             try:
-                for job in concurrent.futures.as_completed([pool.submit(self.one, server, name, item, file) for item in left]):
+                for job in concurrent.futures.as_completed([pool.submit(self.one, server, name, item) for item in left]):
                     job.result()
             except BaseException:
                 self.stopping = True
@@ -276,41 +251,22 @@ class Run:
                 raise
 
     def all(self):
-        with open(self.replies, "a", encoding="utf-8") as file:
-            if file.tell() > 0:
-                file.write("\n")  # behind a line that was cut
+        with self:
             for name in self.args.sets:
                 items = items_of(self.args, name)
                 chunk = max(CHUNK, self.args.replies * 6) if name == "text" else 4 * CHUNK
                 for at in range(0, len(items), chunk):
                     for arm in ARMS:
-                        self.turn(name, arm, items[at:at + chunk], file)
-                    print(f"{time.time() - self.began:6.0f} s  {name} {min(at + chunk, len(items))} of {len(items)}", file=sys.stderr)
+                        self.turn(name, arm, items[at:at + chunk])
+                    self.say(name, min(at + chunk, len(items)), len(items))
                     if self.over():
                         print("governor.py: the time is up; the same command goes on from here", file=sys.stderr)
                         return
 
 
-def read_lines(path):
-    lines = []
-    if path.exists():
-        for text in path.read_text(encoding="utf-8").splitlines():
-            try:
-                line = json.loads(text)
-                if {"set", "item", "arm", "reply", "loop"} <= set(line):
-                    lines.append(line)
-            except (ValueError, TypeError):
-                pass  # cut by an interruption: asked again
-    return lines
-
-
 def report(args):
     folder = pathlib.Path(args.folder)
-    try:
-        settings = json.loads((folder / "settings.json").read_text())
-    except (OSError, ValueError):
-        raise quality.Stop(f"{folder} holds no run") from None
-    made = make_report(settings, read_lines(folder / "replies.jsonl"))
+    made = make_report(serving.read_settings(folder), serving.read_lines(folder / "replies.jsonl", FIELDS))
     for path in [folder / "report.json"] + ([pathlib.Path(args.json)] if args.json else []):
         path.write_text(json.dumps(made, indent=2) + "\n")
     print_report(made)
@@ -341,20 +297,7 @@ def main():
     if args.slots < 1 or args.items < 0 or args.replies < 1 or args.max_tokens < 0:
         parser.error("--slots and --replies begin at 1, --items and --max-tokens at 0")
 
-    def end(*_):
-        raise KeyboardInterrupt
-    signal.signal(signal.SIGTERM, end)
-    try:
-        if args.what == "run":
-            Run(args).all()
-        report(args)
-        return 0
-    except quality.Stop as why:
-        print(f"governor.py: {why}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\ngovernor.py: stopped; the same command goes on from here", file=sys.stderr)
-        return 130
+    return serving.carry_out("governor.py", (lambda: Run(args).all()) if args.what == "run" else None, lambda: report(args))
 
 
 if __name__ == "__main__":

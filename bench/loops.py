@@ -22,19 +22,17 @@ above 1 does that), and a fire of such a pair is counted as a false one.
 """
 import argparse
 import concurrent.futures
-import http.client
 import json
-import math
-import os
 import pathlib
 import re
 import subprocess
 import sys
-import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import clean_texts  # noqa: E402
+import serving  # noqa: E402
+
+FIELDS = {"part", "item"}  # of a line that counts
 
 TASKS = ["Tell a long story about {}.", "Explain {} in great detail.", "Write an essay on the history of {}.", "Write a long poem about {}.",
          "List everything that you know about {}.", "Describe a day in the life of somebody who works with {}.", "Write a guide for beginners about {}.",
@@ -44,10 +42,6 @@ TASKS = ["Tell a long story about {}.", "Explain {} in great detail.", "Write an
          "Write a letter to a friend about {}.", "Explain to a child why {} matter.", "Plan a festival of {} hour by hour."]
 TOPICS = ["lighthouses", "bees", "old bridges", "tea", "glaciers", "railway stations", "sailing ships", "mushrooms", "clocks", "wool", "volcanoes", "libraries",
           "bread", "comets", "canals", "violins", "deserts", "maps", "salt", "kites", "owls", "windmills", "tulips", "coral reefs", "chess"]
-
-
-class Stop(Exception):
-    pass
 
 
 # ------------------------------------------------------------------------------------------------------------------ loops
@@ -82,27 +76,7 @@ def goes_on(whole, cut):
     return whole["finish"] != "length" or tail_loop(whole["text"])[1] < len(words_of(whole["text"][len(cut["text"]):], False))
 
 
-def wilson(part, whole):
-    if whole == 0:
-        return math.nan, math.nan
-    z, p = 1.96, part / whole
-    middle, half = p + z * z / 2 / whole, z * math.sqrt(p * (1 - p) / whole + z * z / 4 / whole / whole)
-    return max(0.0, (middle - half) / (1 + z * z / whole)), min(1.0, (middle + half) / (1 + z * z / whole))
-
-
 # ------------------------------------------------------------------------------------------------------------------ report
-
-def read_lines(path):
-    if not path.exists():
-        return []
-    lines = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            pass  # the last one of a run that was killed
-    return lines
-
 
 def pairs_of(lines, part):
     by = {}
@@ -117,13 +91,12 @@ def is_false(off, on):
 
 
 def share(part, whole):
-    low, high = wilson(part, whole)
+    low, high = serving.wilson(part, whole)
     return {"count": part, "of": whole, "share": part / whole if whole else None, "low": low if whole else None, "high": high if whole else None}
 
 
 def report_of(folder):
-    lines = read_lines(folder / "lines.jsonl")
-    report = dict(json.loads((folder / "settings.json").read_text()))
+    lines, report = serving.read_lines(folder / "lines.jsonl", FIELDS), serving.read_settings(folder)
     pairs = pairs_of(lines, "replies")
     report["replies"] = {"pairs": len(pairs), "apart": sum(not a["text"].startswith(b["text"]) for a, b in pairs)}
     for name, counters in (("loops", False), ("loops_with_counters", True)):
@@ -174,117 +147,69 @@ def show(report):
 
 # --------------------------------------------------------------------------------------------------------------------- run
 
-class Server:
-    def __init__(self, args, folder):
-        self.ready, self.log, config = folder / "port", folder / "serve.log", folder / "serve.conf"
-        self.ready.unlink(missing_ok=True)
-        config.write_text("[quality]\nmode = wane\nanswers = 1\ngovernor = off\nfallback = none\n\n[domain.off]\nfuse = off\n\n[domain.on]\nfuse = loop\n"
-                          f"fuse_window = {args.fuse_window}\nfuse_limit = {args.fuse_limit}\n")
-        self.command = [args.wane, "serve", "--model", args.model, "--host", "127.0.0.1", "--port", "0", "--ready-file", str(self.ready),
-                        "--slots", str(args.slots), "--memo", "0", "--draft", "off", "--no-prefix-reuse", "--log-level", "warn"]
-        if args.threads:
-            self.command += ["--threads", str(args.threads), "--batch-threads", str(args.threads)]
-        kept = ("WANE_CACHE", "WANE_BACKENDS", "WANE_OFFLINE")
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("WANE_") or k in kept}
-        self.environment["WANE_CONFIG"] = str(config)
+CONFIG = """[quality]
+mode = wane
+answers = 1
+governor = off
+fallback = none
 
-    def __enter__(self):
-        with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
-        until = time.monotonic() + 300
-        while not self.ready.exists():
-            if self.process.poll() is not None or time.monotonic() > until:
-                self.__exit__()
-                raise Stop("the server did not become ready:\n" + self.log.read_text()[-2000:])
-            time.sleep(0.05)
-        self.port = int(self.ready.read_text())
-        return self
+[domain.off]
+fuse = off
 
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        self.process.wait()
-
-    def ask(self, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1800)
-        try:
-            connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            text = answer.read()
-        except (OSError, http.client.HTTPException) as why:
-            raise Stop(f"the server did not answer: {why}") from None
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise Stop(f"status {answer.status}: {text[:500].decode('utf-8', 'replace')}")
-        return json.loads(text)
+[domain.on]
+fuse = loop
+fuse_window = {}
+fuse_limit = {}
+"""
 
 
-class Run:
+def key_of(line):
+    return line["part"], line["item"], line.get("domain")
+
+
+class Run(serving.Run):
     def __init__(self, args):
-        self.args, self.folder = args, pathlib.Path(args.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.path, self.began, self.lock, self.failed = self.folder / "lines.jsonl", time.time(), threading.Lock(), None
         settings = {name: getattr(args, name) for name in ("model", "max_tokens", "threads", "slots", "fuse_window", "fuse_limit")}
-        kept = self.folder / "settings.json"
-        if kept.exists() and json.loads(kept.read_text()) != settings:
-            raise Stop(f"{self.folder} holds a run with other settings ({kept.read_text()}); give it another folder")
-        kept.write_text(json.dumps(settings))
-        self.done = {(line["part"], line["item"], line.get("domain")) for line in read_lines(self.path)}
+        super().__init__(args, "lines.jsonl", FIELDS, key_of, settings)
 
-    def over(self):
-        return self.failed is not None or (self.args.seconds and time.time() - self.began > self.args.seconds)
-
-    def say(self, part, done, of):
-        end, lead = ("", "\r\033[K") if sys.stderr.isatty() else ("\n", "")
+    def tell(self, part, done, of):
         if sys.stderr.isatty() or done % 20 == 0 or done == of:
-            print(f"{lead}{time.time() - self.began:6.0f} s  {part} {done} of {of}", end=end, file=sys.stderr, flush=True)
+            self.say(part, done, of)
 
-    def keep(self, file, line):
-        with self.lock:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            self.done.add((line["part"], line["item"], line.get("domain")))
-
-    def pair(self, server, file, part, item, prompt, extra):
+    def pair(self, server, part, item, prompt, extra):
         for domain in ("off", "on"):
             if (part, item, domain) in self.done or self.over():
                 continue
             reply = server.ask({"messages": [{"role": "user", "content": prompt}], "temperature": 0, "max_tokens": self.args.max_tokens,
                                 "wane_domain": domain})
             choice = reply["choices"][0]
-            self.keep(file, {"part": part, "item": item, "domain": domain, "text": choice["message"]["content"] or "", "finish": choice["finish_reason"],
-                             "fuse": reply.get("wane", {}).get("fuse"), "tokens": reply["usage"]["completion_tokens"], **extra})
+            self.keep({"part": part, "item": item, "domain": domain, "text": choice["message"]["content"] or "", "finish": choice["finish_reason"],
+                       "fuse": reply.get("wane", {}).get("fuse"), "tokens": reply["usage"]["completion_tokens"], **extra})
 
-    def replies(self, server, file, part, prompts):
+    def replies(self, server, part, prompts):
         with concurrent.futures.ThreadPoolExecutor(self.args.slots) as pool:
-            jobs = [pool.submit(self.pair, server, file, part, at, prompt, extra) for at, (prompt, extra) in enumerate(prompts)]
-            for done, job in enumerate(jobs, 1):
-                try:
+            jobs = [pool.submit(self.pair, server, part, at, prompt, extra) for at, (prompt, extra) in enumerate(prompts)]
+            try:
+                for done, job in enumerate(jobs, 1):
                     job.result()
-                except Stop as why:
-                    self.failed = why
-                if not self.over():
-                    self.say(part, done, len(jobs))
-        if self.failed:
-            raise self.failed
+                    if not self.over():
+                        self.tell(part, done, len(jobs))
+            except BaseException:
+                self.stopping = True
+                server.process.terminate()  # so that nobody waits for the rest
+                raise
 
-    def texts(self, file, texts):
+    def texts(self, texts):
         left = [(at, kind, text) for at, (kind, text) in enumerate(texts) if ("texts", at, None) not in self.done]
+        model = output_of([self.args.wane, "model", "path", self.args.model]).strip()
         for at in range(0, len(left), 20):
             if self.over():
                 return
             some = left[at:at + 20]
-            model = subprocess.run([self.args.wane, "model", "path", self.args.model], capture_output=True, text=True, check=True).stdout.strip()
-            out = subprocess.run([self.args.forcer, model, str(self.args.threads or 1)], input="\0".join(t for _, _, t in some) + "\0",
-                                 capture_output=True, text=True, check=True).stdout.splitlines()
+            out = output_of([self.args.forcer, model, str(self.args.threads or 1)], "\0".join(t for _, _, t in some) + "\0").splitlines()
             for (item, kind, _), line in zip(some, out, strict=True):
-                self.keep(file, {"part": "texts", "item": item, "kind": kind, **json.loads(line)})
-            self.say("texts", at + len(some), len(left))
+                self.keep({"part": "texts", "item": item, "kind": kind, **json.loads(line)})
+            self.tell("texts", at + len(some), len(left))
 
     def all(self):
         prompts = [(task.format(topic), {}) for topic in TOPICS for task in TASKS][:self.args.replies]
@@ -292,11 +217,27 @@ class Run:
         # Spread over the kinds, so that a part of it is one of all of them.
         clean = [clean[(i * 37) % len(clean)] for i in range(len(clean))][:self.args.clean]
         texts = [clean_texts.TEXTS[(i * 91) % len(clean_texts.TEXTS)] for i in range(len(clean_texts.TEXTS))][:self.args.texts]
-        with open(self.path, "a", encoding="utf-8") as file:
-            with Server(self.args, self.folder) as server:
-                self.replies(server, file, "replies", prompts)
-                self.replies(server, file, "clean", clean)
-            self.texts(file, texts)
+        options = ["--no-prefix-reuse"]
+        config = CONFIG.format(self.args.fuse_window, self.args.fuse_limit)
+        with self:
+            with serving.Server(self.args, self.folder, "wane", options, config) as server:
+                self.replies(server, "replies", prompts)
+                self.replies(server, "clean", clean)
+            self.texts(texts)
+
+
+def output_of(command, given=None):
+    try:
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as why:
+        raise serving.Stop(f"{command[0]} does not run: {why}") from None
+
+
+def report(args):
+    result = report_of(pathlib.Path(args.folder))
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
+    show(result)
 
 
 def main():
@@ -316,22 +257,12 @@ def main():
     run.add_argument("--seconds", type=float, default=0)
     run.add_argument("--wane", default="build/wane")
     run.add_argument("--forcer", default="build/tests/bench_fuse")
-    report = commands.add_parser("report")
-    report.add_argument("folder")
-    for one in (run, report):
+    shown = commands.add_parser("report")
+    shown.add_argument("folder")
+    for one in (run, shown):
         one.add_argument("--json")
     args = parser.parse_args()
-    try:
-        if args.command == "run":
-            Run(args).all()
-        result = report_of(pathlib.Path(args.folder))
-    except (Stop, OSError, subprocess.CalledProcessError) as why:
-        print(f"\nloops.py: {why}", file=sys.stderr)
-        return 1
-    if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
-    show(result)
-    return 0
+    return serving.carry_out("loops.py", (lambda: Run(args).all()) if args.command == "run" else None, lambda: report(args))
 
 
 if __name__ == "__main__":

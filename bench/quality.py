@@ -23,25 +23,23 @@ import concurrent.futures
 import decimal
 import gzip
 import hashlib
-import http.client
 import json
 import math
-import os
 import pathlib
 import random
 import re
-import signal
 import subprocess
 import sys
-import threading
 import time
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import sandbox  # noqa: E402
+import serving  # noqa: E402
+from serving import Stop, seed_of, wilson  # noqa: E402
 
 MODES = ["off", "legacy", "wane"]
 CHUNK = 12
+FIELDS = {"item", "mode", "budget", "right", "tokens", "spare_tokens", "vote", "finish"}  # of a reply that counts
 DRAWS = 10000  # of the bootstrap
 
 # The same expression is given to the server, whose vote compares its first group; ICU and Python read it alike.
@@ -54,10 +52,6 @@ SHOWN = [("A baker makes 25 rolls. He sells 3 bags of 5 rolls each and eats 2 of
           "A child pays 14 / 2 = $7.\n2 adults pay 2 * 14 = $28.\n3 children pay 3 * 7 = $21.\nTogether they pay 28 + 21 = $49.\n"
           "#### 49")]
 ASK_CODE = "Complete this Python function. Reply with the whole function, with its imports, in one block of code.\n\n"
-
-
-class Stop(Exception):
-    pass
 
 
 # -------------------------------------------------------------------------------------------------------- sets and scoring
@@ -150,22 +144,7 @@ def read_items(kind, path, count, seed):
     return items[:count] if count else items
 
 
-def seed_of(seed, item):
-    """An item's seed: the same in all modes, whatever else is asked."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {item['name']}".encode()).digest()[:6], "little")
-
-
 # ---------------------------------------------------------------------------------------------------------------- intervals
-
-def wilson(hits, count, z=1.959964):
-    """95 % interval of a share."""
-    if count == 0:
-        return 0.0, 1.0
-    share, square = hits / count, z * z / count
-    middle = (share + square / 2) / (1 + square)
-    half = z / (1 + square) * math.sqrt(share * (1 - share) / count + square / (4 * count))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
 
 def mcnemar(better, worse):
     """Two-sided exact p of so many items right in one of two modes only, were both modes equally good."""
@@ -282,136 +261,52 @@ def show(report):
 
 # ----------------------------------------------------------------------------------------------------------------- the run
 
-class Server:
-    """`wane serve` in one mode, from entering to leaving."""
+class Server(serving.Server):
+    """`wane serve` in one mode."""
 
     def __init__(self, args, kind, folder, mode, budget):
-        ready, config = folder / "port", folder / "empty.conf"
-        ready.unlink(missing_ok=True)
-        config.write_text("")
-        self.ready, self.log, self.name = ready, folder / "serve.log", variant(mode, budget)
-        self.command = [args.wane, "serve", "--model", args.model, "--host", "127.0.0.1", "--port", "0", "--ready-file", str(ready),
-                        "--slots", str(args.slots), "--memo", "0", "--draft", "off", "--breaker-wakes", "0", "--log-level", "warn",
-                        "--mode", mode]
-        if args.threads:
-            self.command += ["--threads", str(args.threads), "--batch-threads", str(args.threads)]
+        options = ["--breaker-wakes", "0", "--mode", mode]
         if budget is not None:
-            self.command += ["--doubt-budget", str(budget)]
+            options += ["--doubt-budget", str(budget)]
         if args.gate:
-            self.command += ["--gate", args.gate]
+            options += ["--gate", args.gate]
         if kind.pattern:
-            self.command += ["--final-value", kind.pattern]
-        # Somebody's own settings must not change what is measured.
-        kept = ("WANE_CACHE", "WANE_BACKENDS", "WANE_OFFLINE")
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("WANE_") or k in kept}
-        self.environment["WANE_CONFIG"] = str(config)
+            options += ["--final-value", kind.pattern]
+        super().__init__(args, folder, variant(mode, budget), options)
 
-    def __enter__(self):
-        with open(self.log, "w", encoding="utf-8") as log:
-            try:
-                self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
-            except OSError as why:
-                raise Stop(f"{self.command[0]} cannot be started: {why}") from None
-        try:
-            until = time.monotonic() + 300
-            while not self.ready.exists():
-                if self.process.poll() is not None or time.monotonic() > until:
-                    raise Stop(f"{' '.join(self.command)} did not become ready:\n" + self.log.read_text()[-2000:])
-                time.sleep(0.05)
-            self.port = int(self.ready.read_text())
-            self.judges()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(timeout=30)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        self.process.wait()
-
-    def judges(self):
+    def judge(self):
         """In mode wane without a gate every request votes: that would be measured as something that it is not."""
         if not self.name.startswith("wane"):
             return
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as reply:
-            if re.search(r"^wane_gate_on 1$", reply.read().decode(), re.M) is None:
-                raise Stop("the model has no gate, so that all requests would vote in mode wane; --gate names one, --modes leaves "
-                           "the mode out")
-
-    def ask(self, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1800)
-        try:
-            connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            text = answer.read()
-        except (OSError, http.client.HTTPException) as why:
-            raise Stop(f"mode {self.name}: the server did not answer ({why})") from None
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise Stop(f"mode {self.name}: status {answer.status}: {text[:500].decode('utf-8', 'replace')}")
-        return json.loads(text)
+        if re.search(r"^wane_gate_on 1$", self.metrics(), re.M) is None:
+            raise Stop("the model has no gate, so that all requests would vote in mode wane; --gate names one, --modes leaves "
+                       "the mode out")
 
 
-class Run:
+class Run(serving.Run):
     def __init__(self, args):
-        self.args, self.kind, self.folder = args, SETS[args.set], pathlib.Path(args.folder)
+        self.kind = SETS[args.set]
         self.items = read_items(self.kind, args.data, args.items, args.seed)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.replies = self.folder / "replies.jsonl"
-        self.began, self.lock, self.stopping = time.time(), threading.Lock(), False
-        self.settings = {name: getattr(args, name) for name in ("set", "model", "temperature", "max_tokens", "seed", "slots", "threads",
-                                                            "gate")}
-        self.settings["data"] = hashlib.sha256(pathlib.Path(args.data).read_bytes()).hexdigest()[:16]
-        self.settings["wane"] = self.version()
-        path = self.folder / "settings.json"
-        if path.exists():
-            old = json.loads(path.read_text())
-            for name, value in self.settings.items():
-                if old.get(name) != value:
-                    raise Stop(f"{self.folder} holds a run with {name} {old.get(name)}, not {value}; give it another folder")
-        self.settings.update(modes=args.modes, budgets=args.budgets, count=len(self.items), sandbox_lacks=list(
-            sandbox.missing()) if args.set == "humaneval" else [])
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(self.settings))
-        fresh.rename(path)
-        self.done = {(line["item"], line["mode"], line["budget"]) for line in read_lines(self.replies)}
+        settings = {name: getattr(args, name) for name in ("set", "model", "temperature", "max_tokens", "seed", "slots", "threads", "gate")}
+        settings["data"] = hashlib.sha256(pathlib.Path(args.data).read_bytes()).hexdigest()[:16]
+        settings["wane"] = version_of(args.wane)
+        more = {"modes": args.modes, "budgets": args.budgets, "count": len(self.items),
+                "sandbox_lacks": list(sandbox.missing()) if args.set == "humaneval" else []}
+        super().__init__(args, "replies.jsonl", FIELDS, lambda line: (line["item"], line["mode"], line["budget"]), settings, more)
 
-    def version(self):
-        try:
-            return subprocess.run([self.args.wane, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-        except (OSError, subprocess.CalledProcessError) as why:
-            raise Stop(f"{self.args.wane} does not run: {why}") from None
-
-    def say(self, what, done, of):
-        end, lead = ("", "\r\033[K") if sys.stderr.isatty() else ("\n", "")
-        print(f"{lead}{time.time() - self.began:6.0f} s  {what} {done} of {of}", end=end, file=sys.stderr, flush=True)
-
-    def over(self):
-        return self.stopping or self.args.seconds and time.time() - self.began > self.args.seconds
-
-    def one(self, server, mode, budget, item, file):
+    def one(self, server, mode, budget, item):
         if self.over():
             return
-        begun, seed = time.time(), seed_of(self.args.seed, item)
+        begun, seed = time.time(), seed_of(self.args.seed, item["name"])
         reply = server.ask({"messages": self.kind.messages(item), "temperature": self.args.temperature, "seed": seed,
                             "max_tokens": self.args.max_tokens})
         text, vote = reply["choices"][0]["message"]["content"] or "", reply.get("wane", {}).get("vote")
-        line = {"item": item["name"], "mode": mode, "budget": budget, "seed": seed, "reply": text,
-                "finish": reply["choices"][0]["finish_reason"], "prompt_tokens": reply["usage"]["prompt_tokens"],
-                "tokens": reply["usage"]["completion_tokens"], "spare_tokens": vote["spare_tokens"] if vote else 0, "vote": vote,
-                "ms": round(1000 * (time.time() - begun)), **self.kind.score(text, item)}
-        with self.lock:
-            file.write(json.dumps(line) + "\n")
-            file.flush()
-            self.done.add((line["item"], mode, budget))
+        self.keep({"item": item["name"], "mode": mode, "budget": budget, "seed": seed, "reply": text,
+                   "finish": reply["choices"][0]["finish_reason"], "prompt_tokens": reply["usage"]["prompt_tokens"],
+                   "tokens": reply["usage"]["completion_tokens"], "spare_tokens": vote["spare_tokens"] if vote else 0, "vote": vote,
+                   "ms": round(1000 * (time.time() - begun)), **self.kind.score(text, item)})
 
-    def turn(self, mode, budget, items, file):
+    def turn(self, mode, budget, items):
         """One mode's server, and those of these items that it has not answered."""
         left = [item for item in items if (item["name"], mode, budget) not in self.done]
         if not left or self.over():
@@ -419,7 +314,7 @@ class Run:
         with Server(self.args, self.kind, self.folder, mode, budget) as server, \
                 concurrent.futures.ThreadPoolExecutor(self.args.slots) as pool:
             try:
-                jobs = [pool.submit(self.one, server, mode, budget, item, file) for item in left]
+                jobs = [pool.submit(self.one, server, mode, budget, item) for item in left]
                 for job in concurrent.futures.as_completed(jobs):
                     job.result()
             except BaseException:
@@ -429,39 +324,30 @@ class Run:
 
     def all(self):
         turns = [(mode, b) for mode in self.args.modes for b in (self.args.budgets if mode == "wane" else [None])]
-        with open(self.replies, "a", encoding="utf-8") as file:
-            if file.tell() > 0:
-                file.write("\n")  # behind a line that was cut
+        with self:
             for at in range(0, len(self.items), CHUNK):
                 for mode, budget in turns:
-                    self.turn(mode, budget, self.items[at:at + CHUNK], file)
+                    self.turn(mode, budget, self.items[at:at + CHUNK])
                     self.say(f"{variant(mode, budget)}:", min(at + CHUNK, len(self.items)), len(self.items))
                 if self.over():
                     print("quality.py: the time is up; the same command goes on from here", file=sys.stderr)
                     return
 
 
+def version_of(wane):
+    try:
+        return subprocess.run([wane, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError) as why:
+        raise Stop(f"{wane} does not run: {why}") from None
+
+
 def read_lines(path):
-    lines = []
-    if path.exists():
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                try:
-                    one = json.loads(line)
-                    if {"item", "mode", "budget", "right", "tokens", "spare_tokens", "vote", "finish"} <= set(one):
-                        lines.append(one)
-                except (ValueError, TypeError):
-                    pass  # a line that was cut by an interruption is asked for again
-    return lines
+    return serving.read_lines(path, FIELDS)
 
 
 def report(args):
     folder = pathlib.Path(args.folder)
-    try:
-        settings = json.loads((folder / "settings.json").read_text())
-    except (OSError, ValueError):
-        raise Stop(f"{folder} holds no run") from None
-    made = make_report(settings, read_lines(folder / "replies.jsonl"))
+    made = make_report(serving.read_settings(folder), read_lines(folder / "replies.jsonl"))
     text = json.dumps(made, indent=2) + "\n"
     (folder / "report.json").write_text(text)
     if args.json:
@@ -503,22 +389,7 @@ def main():
     if args.slots < 1 or args.max_tokens < 1 or args.items < 0:
         parser.error("--slots and --max-tokens begin at 1, --items at 0")
 
-    def end(*_):
-        raise KeyboardInterrupt
-    signal.signal(signal.SIGTERM, end)
-    try:
-        if args.what == "run":
-            Run(args).all()
-            if sys.stderr.isatty():
-                print(file=sys.stderr)
-        report(args)
-        return 0
-    except Stop as why:
-        print(f"quality.py: {why}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nquality.py: stopped; the same command goes on from here", file=sys.stderr)
-        return 130
+    return serving.carry_out("quality.py", (lambda: Run(args).all()) if args.what == "run" else None, lambda: report(args))
 
 
 if __name__ == "__main__":
