@@ -5,6 +5,7 @@
  */
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/figures.h"
 #include "core/file.h"
 #include "core/memory.h"
 #include "governor/linear.h"
@@ -279,7 +280,7 @@ static int train(const wane_domains_train_options *o, struct wane__linear *model
     r->threshold = (double)model->threshold;
     r->texts = data->count;
     r->held_texts = held->count;
-    r->bytes = 64 + 24 * (uint64_t)model->classes + ((uint64_t)model->classes << BITS) + 8;
+    r->bytes = wane__linear_bytes(model);
     return o->output != NULL ? wane__linear_write(model, o->output, error) : WANE_OK;
 }
 

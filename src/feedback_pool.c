@@ -228,9 +228,7 @@ static bool run(sqlite3_stmt *statement) {
 
 static int append(struct wane_feedback *p, wane_feedback_entry *e, wane_error *error) {
     sqlite3_stmt *s = p->insert;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    e->at = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    e->at = wane__date_ms();
     if (sqlite3_exec(p->file, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return failed(p->file, p->path, error);
     sqlite3_bind_int64(s, 1, e->at);

@@ -7,6 +7,7 @@
 #include "layer.h"
 
 #include "core/clock.h"
+#include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/tokens.h"
@@ -221,7 +222,7 @@ static void end_fused(struct wane__reply *reply, wane_event *event) {
     event->fallback = reply->governor.fallback;
     event->fuse_period = fuse->period;
     event->fuse_spread = (float)fuse->spread;
-    atomic_fetch_add_explicit(&governor->fused[fuse->rule], 1, memory_order_relaxed);
+    wane__count(&governor->fused[fuse->rule]);
     wane__buf_clear(&reply->tail);
     wane__buf_append(&reply->tail, event->text, event->text_size);
     wane__buf_append(&reply->tail, text, (size_t)size);

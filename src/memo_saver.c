@@ -7,6 +7,7 @@
  * is on the disk already.
  */
 #include "core/clock.h"
+#include "core/count.h"
 #include "core/log.h"
 #include "core/os.h"
 #include "model_memo.h"
@@ -24,7 +25,7 @@ static void *write_picture(void *user) {
     if (failed)
         wane__log(saver->log, WANE_LOG_WARN, "%s It will be tried again in %u s.", error.text,
                   saver->seconds);
-    atomic_fetch_add_explicit(failed ? &saver->failures : &saver->saves, 1, memory_order_relaxed);
+    wane__count(failed ? &saver->failures : &saver->saves);
     atomic_store(&saver->failed, failed);
     atomic_store(&saver->written, true);
     return NULL;

@@ -5,6 +5,7 @@
  */
 #include "model_correct.h"
 
+#include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "layer.h"
@@ -51,7 +52,7 @@ int wane__correct_stage(struct wane__reply *reply, struct wane__source *source, 
 }
 
 static void add(atomic_ullong *counter, unsigned more) {
-    if (more > 0) atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+    if (more > 0) wane__count_more(counter, more);
 }
 
 void wane__correct_count(struct wane__reply *reply, const struct wane__corrected *did) {

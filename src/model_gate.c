@@ -7,6 +7,7 @@
 #include "model_gate.h"
 
 #include "core/clock.h"
+#include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "gate/dtg.h"
@@ -76,10 +77,6 @@ int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *gen
 
 /* ------------------------------------------------------------------ the stage */
 
-static void count(atomic_ullong *counter) {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 /* A few candidates mostly tell the pattern: what the others can add to the sum moves no gap into another bin. */
 static bool look(struct wane__reply *reply, double scale, struct wane__gate_view *view) {
     struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
@@ -94,16 +91,16 @@ static bool look(struct wane__reply *reply, double scale, struct wane__gate_view
 }
 
 static void note(struct wane__model_gate *gate, const struct wane__verdict *v) {
-    count(&gate->judged);
-    if (v->revival) count(&gate->revival);
-    if (v->forced) count(&gate->forced);
-    if (!v->revival && !v->forced) count(&gate->lookups);
-    if (v->lut) count(&gate->lut_hits);
+    wane__count(&gate->judged);
+    if (v->revival) wane__count(&gate->revival);
+    if (v->forced) wane__count(&gate->forced);
+    if (!v->revival && !v->forced) wane__count(&gate->lookups);
+    if (v->lut) wane__count(&gate->lut_hits);
     if (!v->reject) return;
-    count(&gate->rejects);
-    count(&gate->rejects_by[v->reason]);
+    wane__count(&gate->rejects);
+    wane__count(&gate->rejects_by[v->reason]);
     if (!v->woke) return;
-    count(&gate->wakes[v->reason]);
+    wane__count(&gate->wakes[v->reason]);
     if (gate->breaker == NULL) return;
     wane__step_leave(); /* whoever is told may well allocate: a log line, a webhook */
     wane__breaker_wake(gate->breaker, wane__now());
@@ -116,7 +113,7 @@ void wane__model_gate_stage(struct wane__reply *reply) {
     struct wane__gate_view view;
     bool forced = wane__doubt_forced(&reply->gate, step->index);
     if (step->slmt_used && !forced) {
-        count(&gate->table_passed);
+        wane__count(&gate->table_passed);
         return;
     }
     if (!look(reply, forced ? reply->gate.hot_scale : 1, &view)) return;
@@ -212,7 +209,7 @@ int wane_model_set_breaker(wane_model *model, const wane_quality *quality, wane_
 }
 
 void wane_model_note_wake(wane_model *model, int wake) {
-    if (wake > WANE_WAKE_NONE && wake < WANE_WAKES) count(&model->gate.wakes[wake]);
+    if (wake > WANE_WAKE_NONE && wake < WANE_WAKES) wane__count(&model->gate.wakes[wake]);
 }
 
 static uint64_t read_count(atomic_ullong *counter) {

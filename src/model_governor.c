@@ -6,6 +6,7 @@
 #include "model_governor.h"
 
 #include "core/clock.h"
+#include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -33,10 +34,6 @@ void wane__model_governor_init(struct wane__model_governor *governor, struct wan
 void wane__model_governor_close(struct wane__model_governor *governor) {
     wane__free(governor->path);
     governor->path = NULL;
-}
-
-static void count(atomic_ullong *counter) {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
 /* ------------------------------------------------------------------ a reply */
@@ -121,13 +118,13 @@ void wane__model_governor_stage(struct wane__reply *reply, int row) {
     if (own->fuse.rule != WANE_FUSE_OFF) {
         wane__fuse_see(&own->fuse, (double)step->signals.entropy);
         atomic_store_explicit(&g->spread, (float)own->fuse.spread, memory_order_relaxed);
-        count(&g->fuse_tokens);
+        wane__count(&g->fuse_tokens);
     }
     if (!own->steers) return;
     struct wane__command command = wane__machine_step(&own->machine, step->index, &step->signals);
-    if (isnan(wane__machine_value(&own->machine, &step->signals))) count(&g->missing);
-    if (command.count > 0) count(&g->commands);
-    if (!wane__steering_take(&own->steering, &command, step->index)) count(&g->dropped);
+    if (isnan(wane__machine_value(&own->machine, &step->signals))) wane__count(&g->missing);
+    if (command.count > 0) wane__count(&g->commands);
+    if (!wane__steering_take(&own->steering, &command, step->index)) wane__count(&g->dropped);
     step->state = own->machine.state;
     step->steered = true;
     steer(reply, wane__steering_at(&own->steering, step->index));
@@ -175,13 +172,13 @@ int wane__model_governor_draw(struct wane__reply *reply, struct wane__source *so
 void wane__model_governor_count(struct wane__reply *reply) {
     struct wane__model_governor *g = reply->rows->governor;
     const struct wane__step *step = &reply->step;
-    if (step->steered) count(&g->tokens[step->state]);
+    if (step->steered) wane__count(&g->tokens[step->state]);
     reply->step.changed = step->changed || step->redrawn;
     if (!(reply->governor.consistency > 0) || isnan(step->signals.consistency)) return;
     atomic_store_explicit(&g->last_consistency, step->signals.consistency, memory_order_relaxed);
-    count(&g->judged);
-    if (disagrees(reply)) count(&g->inconsistent);
-    if (step->redrawn) count(&g->changed);
+    wane__count(&g->judged);
+    if (disagrees(reply)) wane__count(&g->inconsistent);
+    if (step->redrawn) wane__count(&g->changed);
 }
 
 void wane__model_governor_skip(struct wane__reply *reply) {
@@ -189,7 +186,7 @@ void wane__model_governor_skip(struct wane__reply *reply) {
     wane__fuse_see(&own->fuse, (double)NAN);
     if (!own->steers) return;
     if (wane__steering_at(&own->steering, reply->step.index) != NULL) {
-        count(&reply->rows->governor->dropped);
+        wane__count(&reply->rows->governor->dropped);
         own->steering.command.count = 0;
     }
     wane__machine_skip(&own->machine);

@@ -7,6 +7,7 @@
 #include "model_memo.h"
 
 #include "core/clock.h"
+#include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -106,16 +107,12 @@ static struct wane__memo_key key_of(const struct wane__reply *reply) {
                                    .tenant = recall->tenant};
 }
 
-static void count(atomic_ullong *counter) {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 int32_t wane__recall_next(struct wane__reply *reply, bool take) {
     struct wane__model_memo *memo = reply->recall.memo;
     if (memo == NULL) return -1;
     const struct wane__memo_key key = key_of(reply);
     int32_t token = wane__memo_find(memo->memo, &key, take);
-    if (take && token >= 0) count(&memo->hits);
+    if (take && token >= 0) wane__count(&memo->hits);
     return token;
 }
 
@@ -132,7 +129,7 @@ void wane__recall_keep(struct wane__reply *reply) {
     if (memo == NULL) return;
     const struct wane__memo_key key = key_of(reply);
     wane__memo_add(memo->memo, &key, reply->step.choice.token);
-    count(&memo->misses);
+    wane__count(&memo->misses);
     settle(memo);
 }
 

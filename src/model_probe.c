@@ -12,6 +12,7 @@
 #include "model_probe.h"
 
 #include "core/clock.h"
+#include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "governor/keys.h"
@@ -54,12 +55,7 @@ struct wane__model_probe {
 };
 
 static void spent(struct wane__model_probe *probe, double since) {
-    atomic_fetch_add_explicit(&probe->nanoseconds, (unsigned long long)(1e9 * (wane__now() - since)),
-                              memory_order_relaxed);
-}
-
-static void count(atomic_ullong *counter, unsigned long long more) {
-    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+    wane__count_more(&probe->nanoseconds, (unsigned long long)(1e9 * (wane__now() - since)));
 }
 
 /* ------------------------------------------------------------ from the engine */
@@ -102,7 +98,7 @@ static void take_attention(struct wane__model_probe *probe, const struct wane__p
             p->has_query[row] = wane__keys_units(rows->q + (size_t)i * rows->q_stride, p->facts.heads,
                                                  p->facts.size, p->queries + (size_t)row * query_numbers(p));
     }
-    if (p == probe->layer) count(&probe->key_count, (unsigned long long)rows->count);
+    if (p == probe->layer) wane__count_more(&probe->key_count, (unsigned long long)rows->count);
 }
 
 static float cosine(const float *a, const float *b, int d) {
@@ -342,15 +338,15 @@ static void look(struct wane__model_probe *probe, struct probed *p, int row, wan
     const struct wane__keys *keys = r->seq < probe->sequences ? &p->keys[r->seq] : NULL;
     int low = 0;
     if (keys == NULL || keys->made != r->made || !p->has_query[row] || !range_of(probe, p, r->pos, &low)) {
-        count(&probe->missing, 1);
+        wane__count(&probe->missing);
         return;
     }
     if (r->pos - low + 1 < WANE__KEYS_LEAST) {
-        count(&probe->few, 1);
+        wane__count(&probe->few);
         return;
     }
     if (!wane__keys_hold(keys, low, r->pos)) {
-        count(&probe->missing, 1);
+        wane__count(&probe->missing);
         return;
     }
     double kurtosis, spread;
@@ -358,14 +354,14 @@ static void look(struct wane__model_probe *probe, struct probed *p, int row, wan
                     &spread);
     out->kurtosis = (float)kurtosis;
     out->spread = (float)spread;
-    count(&probe->rows, 1);
+    wane__count(&probe->rows);
 }
 
 void wane__probe_signals(struct wane__model_probe *probe, int at, int row, wane_signals *out) {
     out->kurtosis = out->spread = out->consistency = NAN;
     if (probe == NULL) return;
     if (at < 0 || at >= probe->layer_count || row < 0 || row >= probe->row_count) {
-        count(&probe->missing, 1);
+        wane__count(&probe->missing);
         return;
     }
     double began = wane__now();

@@ -5,6 +5,7 @@
  */
 #include "model_table.h"
 
+#include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "layer.h"
@@ -17,10 +18,6 @@
 #include <xxhash.h>
 
 /* ---------------------------------------------------------------------- stage */
-
-static void count(atomic_ullong *counter) {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
 
 /* Loose bounds first, closer ones only where the loose ones leave it open; the exact sum of a dense row is one step. */
 static bool ranks(struct wane__reply *reply, const struct wane__slmt_hit *hit,
@@ -67,15 +64,15 @@ void wane__table_stage(struct wane__reply *reply) {
     struct wane__slmt_hit hit;
     if (table == NULL || step->source == NULL || !look_up(reply, table->holder, &hit)) return;
     step->slmt_source = hit.source;
-    count(&table->source[hit.source]);
+    wane__count(&table->source[hit.source]);
     if (hit.source == WANE__SLMT_NOTHING) {
-        count(&table->absent);
+        wane__count(&table->absent);
         return;
     }
     step->slmt_grade = grade(reply, &hit, &table->rule);
     step->slmt_used = step->slmt_grade != WANE__GRADE_MISS;
     step->slmt_first = hit.top[0].token;
-    count(&table->grade[step->slmt_grade]);
+    wane__count(&table->grade[step->slmt_grade]);
 }
 
 void wane__table_take_first(struct wane__reply *reply, struct wane__source *source) {
@@ -93,7 +90,7 @@ void wane__table_take_first(struct wane__reply *reply, struct wane__source *sour
         choice->logprob += logit[1] - logit[0];
     }
     choice->token = step->slmt_first;
-    count(&table->taken);
+    wane__count(&table->taken);
 }
 
 /* ------------------------------------------------------------- a model's table */

@@ -143,12 +143,6 @@ static void name_request(struct wane_recorder *recorder, const char *id, char ou
                  (unsigned long long)atomic_fetch_add(&recorder->made_up, 1) + 1);
 }
 
-static int64_t date_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* What the request points to is the caller's only until the reply has begun. */
 static bool copy_lists(struct wane__tap *tap, const wane_generation *generation) {
     const wane_sampling *s = &generation->sampling;
@@ -193,7 +187,7 @@ int wane__tap_open(struct wane__reply *reply, const wane_generation *generation,
     name_request(recorder, generation->id, r->request);
     r->kind = (enum wane__kind)generation->kind;
     r->tenant = wane__context_tenant(generation->tenant != NULL ? generation->tenant : "");
-    r->time_ms = date_ms();
+    r->time_ms = wane__date_ms();
     r->sampling = generation->sampling;
     r->sampling.seed = wane__sampler_seed(reply->sampler);
     r->sampling.seeded = true;

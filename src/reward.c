@@ -225,7 +225,7 @@ static int train(const wane_reward_train_options *o, struct pool *pool, struct w
     model->examples = (uint32_t)r->learned;
     model->held = (uint32_t)r->held;
     r->weights = UINT64_C(1) << BITS;
-    r->bytes = 64 + 24 + r->weights + 8;
+    r->bytes = wane__linear_bytes(model);
     if (status == WANE_OK && o->output != NULL) status = wane__linear_write(model, o->output, error);
     wane__free(lesson);
     wane__free(skip);

@@ -46,8 +46,7 @@ int wane__statistics_write(const char *path, const char *digest, int d, const st
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++) put_float(&at, moments->covariance[i * n + j]);
     wane__put(at, XXH3_64bits(bytes, size - CHECK), CHECK);
-    struct wane__file_part part = {bytes, size};
-    int result = wane__file_replace(path, "the statistics", &part, 1, 0644, error);
+    int result = wane__file_write(path, "the statistics", bytes, size, 0644, error);
     wane__free(bytes);
     return result;
 }

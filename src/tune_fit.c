@@ -248,18 +248,16 @@ static int choose(struct fitting *f, wane_error *error) {
 
 static wane_tune_states states_of(const struct wane__fit_score *score) {
     wane_tune_states s = {.bits = interval(score->bits, 1), .gap = interval(score->gap, 1)};
-    static const int state[WANE__FIT_STATES] = {WANE_STATE_NORMAL, WANE_STATE_LOCKED, WANE_STATE_EXPLORE,
-                                                WANE_STATE_PROTECT};
-    for (int i = 0; i < WANE__FIT_STATES; i++) {
-        s.tokens[state[i]] = score->tokens[i];
-        s.right[state[i]] = score->right[i];
+    for (int i = 0; i < WANE_STATES; i++) {
+        s.tokens[i] = score->tokens[i];
+        s.right[i] = score->right[i];
     }
     return s;
 }
 
 static bool judge_original(struct fitting *f) {
     wane_tune_report *r = f->report;
-    static const double none[WANE__FIT_STATES] = {0};
+    static const double none[WANE_STATES] = {0};
     struct wane__fit_score score;
     struct wane__fit_share better = {(double)NAN, (double)NAN, (double)NAN};
     struct wane__fit_rule rule = {f->column,       f->spread,    1, original_peak, original_low,
@@ -319,9 +317,9 @@ static bool fit_best(struct fitting *f) {
     struct wane__fit_curve curve;
     struct wane__fit_bin bin[WANE_TUNE_BINS];
     struct wane__fit_score score;
-    const double temperature[WANE__FIT_STATES] = {0, (double)r->profile.locked_temperature,
-                                                  (double)r->profile.explore_temperature,
-                                                  (double)r->profile.protect_temperature};
+    const double temperature[WANE_STATES] = {0, (double)r->profile.locked_temperature,
+                                             (double)r->profile.explore_temperature,
+                                             (double)r->profile.protect_temperature};
     bool layered = kind_of(f, r->best) == WANE_SIGNAL_KURTOSIS;
     load(f, r->best, f->column);
     if (layered) load(f, r->best + f->rows->layers, f->spread);

@@ -96,17 +96,23 @@ const char *term_plain(void);
 /* One line that is rewritten: what and a share in 0..1 (below 0: no bar). Nothing without a terminal. */
 void progress_show(const char *what, double share);
 void progress_clear(void);
+/* A wane_progress_fn: shows, and goes on until it is interrupted. */
+bool progress_goes_on(void *user, const char *what, double share);
 
 double now_ms(void);
 /* The words that are not options, with blanks between; free it. */
 char *join_operands(const struct settings *settings, size_t *size);
 /* Standard input to its end; NULL after a complaint. `size` bytes, terminated. */
 char *read_all_input(size_t *size);
+/* The same of a file. */
+char *read_all_file(const char *path, size_t *size);
 /* The lines of a file that are not empty, without their ends; NULL after a complaint (also when there is none). */
 char **lines_read(const char *path, int *count);
 void lines_free(char **list, int count);
 /* A JSON string, with U+FFFD for what is not UTF-8. */
 json_t *json_text(const char *text, size_t size);
+/* A number; null for NAN. */
+json_t *json_known(double value);
 /* A number with three decimals: more says nothing about a time. */
 json_t *json_ms(double value);
 

@@ -2,31 +2,9 @@
 #include "cli.h"
 #include "text.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A file to its end; NULL after a complaint. */
-static char *read_file(const char *path, size_t *size) {
-    FILE *file = fopen(path, "rbe");
-    char *text = text_alloc(1);
-    size_t room = 0, got = 1;
-    *size = 0;
-    while (file != NULL && got > 0) {
-        if (*size == room) text = text_grow(text, (room = room > 0 ? 2 * room : 65536));
-        got = fread(text + *size, 1, room - *size, file);
-        *size += got;
-    }
-    bool fine = file != NULL && ferror(file) == 0;
-    int why = errno;
-    if (file != NULL) fclose(file);
-    if (fine) return text;
-    free(text);
-    cli_fail(EXIT_FAILED, "cannot read %s: %s", path, strerror(why));
-    return NULL;
-}
 
 /* ---- classify ------------------------------------------------------------------------------------------------------ */
 
@@ -58,7 +36,7 @@ int command_classify(struct settings *settings) {
     wane_error error = {0};
     size_t size = 0;
     interrupt_catch();
-    char *text = strcmp(path, "-") == 0 ? read_all_input(&size) : read_file(path, &size);
+    char *text = strcmp(path, "-") == 0 ? read_all_input(&size) : read_all_file(path, &size);
     if (text == NULL) return interrupt_seen() ? EXIT_INTERRUPTED : EXIT_FAILED;
     int status = wane_classifier_open(setting_text(settings, SET_CLASSIFIER), &classifier, &error);
     if (status == WANE_OK) status = wane_classify(classifier, text, size, &c, &error);
@@ -70,19 +48,9 @@ int command_classify(struct settings *settings) {
 
 /* ---- train domains ------------------------------------------------------------------------------------------------- */
 
-static bool show_progress(void *user, const char *what, double share) {
-    (void)user;
-    progress_show(what, share);
-    return !interrupt_seen();
-}
-
-static json_t *real_or_null(double value) {
-    return isnan(value) ? json_null() : json_real(value);
-}
-
 static json_t *share_json(const wane_share *s) {
     return json_pack("{s:I, s:I, s:o, s:o}", "right", (json_int_t)s->right, "all", (json_int_t)s->all, "low",
-                     real_or_null(s->low), "high", real_or_null(s->high));
+                     json_known(s->low), "high", json_known(s->high));
 }
 
 static void print_share(const char *what, const wane_share *s) {
@@ -151,7 +119,7 @@ int train_domains(const struct settings *settings) {
     options.data_count = data->list_count;
     options.held_out = setting_text(settings, SET_DOMAIN_TEST);
     options.output = setting_text(settings, SET_OUTPUT);
-    options.progress = show_progress;
+    options.progress = progress_goes_on;
     if (seed->seeded) options.seed = seed->seed;
     int result = wane_domains_train(&options, &report, &error);
     progress_clear();

@@ -7,10 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-static json_t *real_or_null(double value) {
-    return isnan(value) ? json_null() : json_real(value);
-}
-
 static json_t *text_or_null(const char *text) {
     return text != NULL ? json_text(text, strlen(text)) : json_null();
 }
@@ -60,7 +56,7 @@ static json_t *stats_json(const wane_feedback_stats *s, const char *path) {
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:o, s:o}", "file", path, "bytes",
                      (json_int_t)s->bytes, "ratings", (json_int_t)s->entries, "replies",
                      (json_int_t)s->responses, "up", (json_int_t)s->up, "down", (json_int_t)s->down,
-                     "neutral", (json_int_t)s->neutral, "mean", real_or_null(s->mean), "comments",
+                     "neutral", (json_int_t)s->neutral, "mean", json_known(s->mean), "comments",
                      (json_int_t)s->comments, "texts", (json_int_t)s->texts, "from",
                      s->entries > 0 ? json_string(date(s->first, first)) : json_null(), "to",
                      s->entries > 0 ? json_string(date(s->last, last)) : json_null());
@@ -92,19 +88,13 @@ int command_feedback(struct settings *settings) {
 
 /* ---- train reward -------------------------------------------------------------------------------------------------- */
 
-static bool show_progress(void *user, const char *what, double share) {
-    (void)user;
-    progress_show(what, share);
-    return !interrupt_seen();
-}
-
 static json_t *report_json(const wane_reward_report *r, const char *output) {
     return json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "file", output,
                      "ratings", (json_int_t)r->entries, "usable", (json_int_t)r->usable, "up",
                      (json_int_t)r->up, "down", (json_int_t)r->down, "learned", (json_int_t)r->learned,
-                     "held_out", (json_int_t)r->held, "auc", real_or_null(r->auc), "auc_low",
-                     real_or_null(r->low), "auc_high", real_or_null(r->high), "weights",
-                     (json_int_t)r->weights, "bytes", (json_int_t)r->bytes, "seconds", json_ms(r->seconds));
+                     "held_out", (json_int_t)r->held, "auc", json_known(r->auc), "auc_low",
+                     json_known(r->low), "auc_high", json_known(r->high), "weights", (json_int_t)r->weights,
+                     "bytes", (json_int_t)r->bytes, "seconds", json_ms(r->seconds));
 }
 
 static void print_report(const wane_reward_report *r, const char *output) {
@@ -137,7 +127,7 @@ int train_reward(const struct settings *settings) {
     options.pools = &pool;
     options.pool_count = 1;
     options.output = setting_text(settings, SET_OUTPUT);
-    options.progress = show_progress;
+    options.progress = progress_goes_on;
     if (seed->seeded) options.seed = seed->seed;
     int result = wane_reward_train(&options, &report, &error);
     progress_clear();

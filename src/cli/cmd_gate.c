@@ -211,10 +211,6 @@ static int explain(const struct settings *settings) {
 
 /* ---- info ---------------------------------------------------------------------------------------------------------- */
 
-static json_t *share_json(double share) {
-    return isnan(share) ? json_null() : json_real(share);
-}
-
 static int info(const struct settings *settings, const char *path) {
     wane_gate_facts f;
     wane_error error = {0};
@@ -225,8 +221,8 @@ static int info(const struct settings *settings, const char *path) {
                            f.vocab_size, "bytes", (json_int_t)f.bytes, "patterns", (json_int_t)f.patterns,
                            "seed", (json_int_t)f.seed, "votes", (json_int_t)f.votes, "positions",
                            (json_int_t)f.positions, "kept", (json_int_t)f.kept, "tokens",
-                           (json_int_t)f.tokens, "auc", share_json(f.auc), "ece", share_json(f.ece),
-                           "coverage", share_json(f.coverage), "note", f.note),
+                           (json_int_t)f.tokens, "auc", json_known(f.auc), "ece", json_known(f.ece),
+                           "coverage", json_known(f.coverage), "note", f.note),
                  false);
         return EXIT_FINE;
     }
@@ -254,12 +250,6 @@ int command_gate(struct settings *settings) {
 
 /* ---- training ------------------------------------------------------------------------------------------------------ */
 
-static bool show_progress(void *user, const char *what, double share) {
-    (void)user;
-    progress_show(what, share);
-    return !interrupt_seen();
-}
-
 static json_t *report_json(const wane_gate_report *r, const char *output) {
     return json_pack(
         "{s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i, s:o}", "file",
@@ -267,8 +257,8 @@ static json_t *report_json(const wane_gate_report *r, const char *output) {
         (json_int_t)r->votes, "unusable_votes", (json_int_t)r->unusable, "positions",
         (json_int_t)r->positions, "kept", (json_int_t)r->kept, "held_out_votes", (json_int_t)r->held_votes,
         "held_out_positions", (json_int_t)r->held_positions, "held_out_kept", (json_int_t)r->held_kept,
-        "patterns", (json_int_t)r->patterns, "bytes", (json_int_t)r->bytes, "auc", share_json(r->auc), "ece",
-        share_json(r->ece), "coverage", share_json(r->coverage), "epochs", r->epochs, "seconds",
+        "patterns", (json_int_t)r->patterns, "bytes", (json_int_t)r->bytes, "auc", json_known(r->auc), "ece",
+        json_known(r->ece), "coverage", json_known(r->coverage), "epochs", r->epochs, "seconds",
         json_ms(r->seconds));
 }
 
@@ -297,7 +287,7 @@ static int train_with(const struct settings *settings, wane_model *model) {
     options.trace_count = traces->list_count;
     options.output = setting_text(settings, SET_OUTPUT);
     options.note = setting_text(settings, SET_NOTE);
-    options.progress = show_progress;
+    options.progress = progress_goes_on;
     if (seed->seeded) options.seed = seed->seed;
     int result = model != NULL ? wane_gate_train_options_of(&options, model, &error) : WANE_OK;
     if (result == WANE_OK) result = wane_gate_train(&options, &report, &error);

@@ -26,12 +26,6 @@ static bool take_fault(void *user, const char *path, uint64_t line, const char *
     return !interrupt_seen();
 }
 
-static bool show_progress(void *user, const char *what, double share) {
-    (void)user;
-    progress_show(what, share);
-    return !interrupt_seen();
-}
-
 static json_t *by_kind(const uint64_t of[4]) {
     json_t *all = json_object();
     for (int kind = 0; kind < 4; kind++)
@@ -103,7 +97,8 @@ static int count(const struct settings *settings, bool strictly, wane_trace_stat
     size_t files;
     const char *const *paths = files_of(settings, &files);
     interrupt_catch();
-    int result = wane_trace_count(paths, files, strictly, take_fault, show_progress, faults, stats, &error);
+    int result =
+        wane_trace_count(paths, files, strictly, take_fault, progress_goes_on, faults, stats, &error);
     progress_clear();
     return result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }

@@ -9,12 +9,6 @@
 /* Layers that the table shows when nobody asked for all of them. */
 enum { LAYERS_SHOWN = 5 };
 
-static bool show_progress(void *user, const char *what, double share) {
-    (void)user;
-    progress_show(what, share);
-    return !interrupt_seen();
-}
-
 static json_t *number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
@@ -223,7 +217,7 @@ static void options_from(const struct settings *settings, wane_tune_options *o) 
     for (int i = 0; i < WANE_SIGNALS; i++)
         if (strcmp(setting_text(settings, SET_TUNE_SIGNAL), signals[i]) == 0) o->signal = i;
     if (seed->seeded) o->seed = seed->seed;
-    o->progress = show_progress;
+    o->progress = progress_goes_on;
 }
 
 static int tune_with(const struct settings *settings, wane_model *model) {

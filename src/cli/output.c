@@ -127,14 +127,15 @@ double now_ms(void) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-char *read_all_input(size_t *size) {
+/* To the end of `fd`, which is called `what`. */
+static char *read_to_end(int fd, const char *what, size_t *size) {
     size_t capacity = 65536, used = 0;
     char *text = text_alloc(capacity);
     for (;;) {
-        ssize_t got = read(STDIN_FILENO, text + used, capacity - used - 1);
+        ssize_t got = read(fd, text + used, capacity - used - 1);
         if (got < 0 && errno == EINTR && !interrupt_seen()) continue;
         if (got < 0) {
-            if (errno != EINTR) cli_say("cannot read standard input: %s", strerror(errno));
+            if (errno != EINTR) cli_say("cannot read %s: %s", what, strerror(errno));
             free(text);
             return NULL;
         }
@@ -144,6 +145,21 @@ char *read_all_input(size_t *size) {
     }
     text[used] = '\0';
     *size = used;
+    return text;
+}
+
+char *read_all_input(size_t *size) {
+    return read_to_end(STDIN_FILENO, "standard input", size);
+}
+
+char *read_all_file(const char *path, size_t *size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        cli_say("cannot read %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    char *text = read_to_end(fd, path, size);
+    close(fd);
     return text;
 }
 
@@ -181,4 +197,8 @@ json_t *json_text(const char *text, size_t size) {
 
 json_t *json_ms(double value) {
     return json_real(round(value * 1e3) / 1e3);
+}
+
+json_t *json_known(double value) {
+    return isnan(value) ? json_null() : json_real(value);
 }

@@ -125,22 +125,6 @@ unsigned modes_used(const struct settings *settings) {
     return used | asked;
 }
 
-/* A gate that was named must be there; that none ships is no fault, but costs something. */
-static int attach_gate(const struct settings *settings, wane_model *model, wane_log_fn log, void *log_user) {
-    const char *file = setting_text(settings, SET_GATE);
-    wane_error error = {0};
-    int result = wane_model_set_gate(model, file, &error);
-    if (result == WANE_OK) return EXIT_FINE;
-    if (file != NULL || result != WANE_ENOENT) return cli_fail_wane(&error);
-    char *line = text_format("%s Without one, every reply in mode wane is voted on.", error.text);
-    if (log != NULL)
-        log(log_user, WANE_LOG_WARN, line);
-    else
-        cli_say("%s", line);
-    free(line);
-    return EXIT_FINE;
-}
-
 static void tell(wane_log_fn log, void *log_user, const char *format, const char *what) {
     char *line = text_format(format, what);
     if (log != NULL)
@@ -148,6 +132,17 @@ static void tell(wane_log_fn log, void *log_user, const char *format, const char
     else
         cli_say("%s", line);
     free(line);
+}
+
+/* A gate that was named must be there; that none ships is no fault, but costs something. */
+static int attach_gate(const struct settings *settings, wane_model *model, wane_log_fn log, void *log_user) {
+    const char *file = setting_text(settings, SET_GATE);
+    wane_error error = {0};
+    int result = wane_model_set_gate(model, file, &error);
+    if (result == WANE_OK) return EXIT_FINE;
+    if (file != NULL || result != WANE_ENOENT) return cli_fail_wane(&error);
+    tell(log, log_user, "%s Without one, every reply in mode wane is voted on.", error.text);
+    return EXIT_FINE;
 }
 
 static bool looks(const struct settings *all, const struct settings *own) {

@@ -12,12 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-static bool show_progress(void *user, const char *what, double share) {
-    (void)user;
-    progress_show(what, share);
-    return !interrupt_seen();
-}
-
 void table_options_from(const struct settings *settings, wane_table_build_options *options) {
     wane_table_build_options_init(options);
     options->output = setting_text(settings, SET_OUTPUT);
@@ -35,7 +29,7 @@ void table_options_from(const struct settings *settings, wane_table_build_option
     options->built_at = setting_on(settings, SET_STAMP) ? (int64_t)time(NULL) : 0;
     options->memory = (size_t)settings->value[SET_BUILD_MEMORY].integer;
     options->temporary = setting_text(settings, SET_TEMPORARY);
-    options->progress = show_progress;
+    options->progress = progress_goes_on;
 }
 
 /* The model whose traces these must be, where one was named. */

@@ -7,12 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static bool show_progress(void *user, const char *what, double share) {
-    (void)user;
-    progress_show(what, share);
-    return !interrupt_seen();
-}
-
 static double share(uint64_t part, uint64_t whole) {
     return whole > 0 ? (double)part / (double)whole : 0;
 }
@@ -106,7 +100,7 @@ static int replay(const struct settings *settings, wane_table_replay_options *op
     int code =
         model_open(settings, &(struct model_wish){.sequences = 1, .decodes = true, .drafts = true}, &model);
     if (code != EXIT_FINE) return code;
-    options->progress = show_progress;
+    options->progress = progress_goes_on;
     int status = wane_table_replay(model, options, &report, &error);
     progress_clear();
     wane_model_free(model);

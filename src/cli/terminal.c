@@ -54,6 +54,12 @@ void progress_show(const char *what, double share) {
     fflush(stderr);
 }
 
+bool progress_goes_on(void *user, const char *what, double share) {
+    (void)user;
+    progress_show(what, share);
+    return !interrupt_seen();
+}
+
 void progress_clear(void) {
     if (progress_there) {
         fputs("\r\033[K", stderr);

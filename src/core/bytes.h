@@ -4,6 +4,7 @@
 #ifndef WANE_CORE_BYTES_H
 #define WANE_CORE_BYTES_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,6 +55,12 @@ static inline double wane__get_double(const uint8_t *from) {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+/* A double between 0 and 1, or NAN: not known. */
+static inline double wane__get_share(const uint8_t *from) {
+    double value = wane__get_double(from);
+    return value >= 0 && value <= 1 ? value : (double)NAN;
 }
 
 /* A size padded to 8 bytes, so that what comes behind is aligned. */

@@ -17,4 +17,10 @@ static inline uint64_t wane__now_ms(void) {
     return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
 }
 
+static inline int64_t wane__date_ms(void) { /* since 1970, UTC */
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 #endif

@@ -100,6 +100,12 @@ int wane__file_replace(const char *path, const char *what, const struct wane__fi
     return wane__file_commit(&fresh, mode, error);
 }
 
+int wane__file_write(const char *path, const char *what, const void *bytes, size_t size, unsigned mode,
+                     wane_error *error) {
+    const struct wane__file_part part = {bytes, size};
+    return wane__file_replace(path, what, &part, 1, mode, error);
+}
+
 static int read_open(int fd, const char *path, const char *what, size_t most, char **bytes, size_t *size,
                      wane_error *error) {
     struct stat facts;

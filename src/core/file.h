@@ -16,6 +16,10 @@ struct wane__file_part {
 int wane__file_replace(const char *path, const char *what, const struct wane__file_part *parts, int count,
                        unsigned mode, wane_error *error);
 
+/* The same of one part. */
+int wane__file_write(const char *path, const char *what, const void *bytes, size_t size, unsigned mode,
+                     wane_error *error);
+
 /*
  * The same in three steps, for what is written piece by piece to `fd`. `path` and `what` must stay. After begin has succeeded, call commit
  * or abandon, once; commit abandons by itself when it fails.

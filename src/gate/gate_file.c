@@ -150,11 +150,10 @@ int wane__gate_save(const struct wane__gate *gate, uint8_t **bytes, size_t *size
 }
 
 int wane__gate_write(const struct wane__gate *gate, const char *path, wane_error *error) {
-    struct wane__file_part part = {0};
     uint8_t *bytes = NULL;
-    int status = wane__gate_save(gate, &bytes, &part.size, error);
-    part.bytes = bytes;
-    if (status == WANE_OK) status = wane__file_replace(path, "the gate", &part, 1, 0644, error);
+    size_t size;
+    int status = wane__gate_save(gate, &bytes, &size, error);
+    if (status == WANE_OK) status = wane__file_write(path, "the gate", bytes, size, 0644, error);
     wane__free(bytes);
     return status;
 }
@@ -174,12 +173,6 @@ static int damaged(const struct input *in, const char *what) {
                       what);
 }
 
-/* Between 0 and 1, or unknown. */
-static double get_share(const uint8_t *from) {
-    double value = wane__get_double(from);
-    return value >= 0 && value <= 1 ? value : (double)NAN;
-}
-
 static int read_made(const struct input *in, struct wane__gate_made *m) {
     const uint8_t *head = in->bytes;
     m->seed = wane__get(head + 32, 8);
@@ -188,9 +181,9 @@ static int read_made(const struct input *in, struct wane__gate_made *m) {
     m->kept = wane__get(head + 56, 8);
     m->tokens = wane__get(head + 64, 8);
     uint64_t vocab_size = wane__get(head + 72, 4), note = wane__get(head + 112, 4);
-    m->auc = get_share(head + 80);
-    m->ece = get_share(head + 88);
-    m->coverage = get_share(head + 96);
+    m->auc = wane__get_share(head + 80);
+    m->ece = wane__get_share(head + 88);
+    m->coverage = wane__get_share(head + 96);
     if (vocab_size < 1 || vocab_size > INT32_MAX) return damaged(in, "its vocabulary has no size");
     m->vocab_size = (int)vocab_size;
     if (!wane__is_digest(head + 128) || !wane__is_digest(head + 160))

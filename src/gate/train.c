@@ -9,8 +9,8 @@
  */
 #include "gate/train.h"
 
-#include "core/area.h"
 #include "core/error.h"
+#include "core/figures.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "sample/exp.h"
@@ -45,13 +45,8 @@ struct training {
     double decay1, decay2;                         /* its powers */
 };
 
-static double logistic(double x) {
-    double e = wane__exp_weight(x < 0 ? x : -x);
-    return x < 0 ? e / (1 + e) : 1 / (1 + e);
-}
-
 double wane__gate_promise(double odds) {
-    return logistic(odds * ln10);
+    return wane__logistic(odds * ln10);
 }
 
 /* ------------------------------------------------------------------- the net */
@@ -72,7 +67,7 @@ static double forward(const struct weights *w, uint32_t pattern, double hidden[H
 static void add_slope(const struct weights *w, const struct wane__gate_tally *t, struct weights *slope) {
     double hidden[HIDDEN], *row[WANE__GATE_GAPS];
     double odds = forward(w, t->pattern, hidden);
-    double wrong = ln10 * (logistic(odds * ln10) * (double)t->seen - (double)t->kept);
+    double wrong = ln10 * (wane__logistic(odds * ln10) * (double)t->seen - (double)t->kept);
     for (int g = 0; g < WANE__GATE_GAPS; g++)
         row[g] = slope->in[(uint32_t)(g * WANE__GATE_BINS) + wane__gate_bin_of(t->pattern, g)];
     slope->out_bias += wrong;
@@ -145,7 +140,7 @@ static double logarithm(double x) {
 static double surprise(const struct weights *w, const struct wane__gate_tally *tally, size_t count) {
     double hidden[HIDDEN], sum = 0, all = 0;
     for (size_t i = 0; i < count; i++) {
-        double p = logistic(ln10 * forward(w, tally[i].pattern, hidden));
+        double p = wane__logistic(ln10 * forward(w, tally[i].pattern, hidden));
         double seen = tally[i].seen, kept = tally[i].kept;
         sum -= kept * logarithm(p + 1e-12) + (seen - kept) * logarithm(1 - p + 1e-12);
         all += seen;
@@ -193,7 +188,7 @@ static void calibrate(struct weights *w, const struct wane__gate_tally *tally, s
         double ga = 0, gb = 0, haa = 1e-9, hab = 0, hbb = 1e-9;
         for (size_t i = 0; i < count; i++) {
             double x = forward(w, tally[i].pattern, hidden), n = tally[i].seen;
-            double p = logistic(ln10 * (a * x + b)), wrong = p * n - (double)tally[i].kept;
+            double p = wane__logistic(ln10 * (a * x + b)), wrong = p * n - (double)tally[i].kept;
             double curve = ln10 * p * (1 - p) * n;
             ga += wrong * x;
             gb += wrong;

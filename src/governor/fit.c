@@ -6,7 +6,7 @@
  */
 #include "governor/fit.h"
 
-#include "core/area.h"
+#include "core/figures.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "governor/fit_internal.h"

@@ -8,6 +8,8 @@
 #ifndef WANE_GOVERNOR_FIT_H
 #define WANE_GOVERNOR_FIT_H
 
+#include "wane.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,9 +85,7 @@ int wane__fit_bins(const struct wane__fit_text *text, const float *value, int si
 
 /* ------------------------------------------------------------------- the states */
 
-enum { WANE__FIT_NORMAL = 0, WANE__FIT_LOCKED, WANE__FIT_EXPLORE, WANE__FIT_PROTECT, WANE__FIT_STATES };
-
-/* What a token's own signal makes of it, without the lock that the state machine holds: PROTECT comes first, as there. */
+/* What the state machine sees in a token by itself, without the lock that it holds. */
 struct wane__fit_rule {
     const float *value;  /* the signal                                                              */
     const float *spread; /* NULL: none                                                              */
@@ -94,6 +94,7 @@ struct wane__fit_rule {
     double spread_threshold; /* LOCKED only below it; 0: whatever it is                             */
     double jerk_threshold;   /* PROTECT where |third difference of value| is beyond; 0: never       */
 };
+/* WANE_STATE_… */
 int wane__fit_state(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at);
 /* value[at] - 3·value[at-1] + 3·value[at-2] - value[at-3]; NAN at the beginning of a stretch. */
 double wane__fit_jerk(const struct wane__fit_text *text, const float *value, size_t at);
@@ -107,7 +108,7 @@ bool wane__fit_thresholds(const struct wane__fit_text *text, const struct wane__
 
 /* What a rule's states say on HELD of whether a token is right. */
 struct wane__fit_score {
-    size_t tokens[WANE__FIT_STATES], right[WANE__FIT_STATES]; /* on HELD                             */
+    size_t tokens[WANE_STATES], right[WANE_STATES]; /* on HELD                             */
     double
         temperature; /* mean over LEARN's tokens of the temperatures that their states name; NAN: none does */
     /*
@@ -119,7 +120,7 @@ struct wane__fit_score {
 };
 /* `temperature`: of each state, 0 where it names none. `gain` (may be NULL): of each token, for wane__fit_difference. */
 bool wane__fit_score(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
-                     const struct wane__fit_draws *draws, const double temperature[WANE__FIT_STATES],
+                     const struct wane__fit_draws *draws, const double temperature[WANE_STATES],
                      struct wane__fit_score *out, double *gain);
 /* Mean over HELD's labelled tokens of a - b, in replicates that both share. False: no memory. */
 bool wane__fit_difference(const struct wane__fit_text *text, const double *a, const double *b,

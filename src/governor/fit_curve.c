@@ -5,6 +5,7 @@
  * unknowns, so that only the other two are searched: over a grid of the signal's own quantiles, then ever finer around the best. No start to
  * choose, no step to tune, the same result every time.
  */
+#include "core/figures.h"
 #include "core/memory.h"
 #include "governor/fit_internal.h"
 
@@ -17,12 +18,8 @@ static const double bend =
 /* ------------------------------------------------------------------- bins */
 
 static void wilson(struct wane__fit_bin *bin, double right) {
-    double n = (double)bin->count, z = 1.959964, share = right / n, square = z * z / n;
-    double middle = (share + square / 2) / (1 + square);
-    double half = z / (1 + square) * sqrt(share * (1 - share) / n + square / (4 * n));
-    bin->accuracy = share;
-    bin->low = middle - half > 0 ? middle - half : 0;
-    bin->high = middle + half < 1 ? middle + half : 1;
+    bin->accuracy = right / (double)bin->count;
+    wane__share_interval(right, (double)bin->count, &bin->low, &bin->high);
 }
 
 static int bins_of(const struct wane__fit_seat *seat, size_t count, struct wane__fit_bin *bin, int most) {

@@ -7,6 +7,7 @@
  */
 #include "core/memory.h"
 #include "governor/fit_internal.h"
+#include "governor/state.h"
 
 #include <math.h>
 
@@ -81,18 +82,20 @@ double wane__fit_jerk(const struct wane__fit_text *text, const float *value, siz
     if (at < 3) return (double)NAN;
     for (size_t i = at - 2; i <= at; i++)
         if (text->first[i]) return (double)NAN;
-    return (double)value[at] - 3 * (double)value[at - 1] + 3 * (double)value[at - 2] - (double)value[at - 3];
+    return wane__jerk((double)value[at],
+                      (const double[3]){(double)value[at - 1], (double)value[at - 2], (double)value[at - 3]});
 }
 
 int wane__fit_state(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at) {
     double x = rule->sign * (double)rule->value[at];
-    if (!isfinite(x)) return WANE__FIT_NORMAL;
-    if (rule->jerk_threshold > 0 && fabs(wane__fit_jerk(text, rule->value, at)) > rule->jerk_threshold)
-        return WANE__FIT_PROTECT;
-    bool narrow = rule->spread_threshold <= 0 ||
-                  (rule->spread != NULL && (double)rule->spread[at] < rule->spread_threshold);
-    if (x > rule->peak && narrow) return WANE__FIT_LOCKED;
-    return x < rule->low ? WANE__FIT_EXPLORE : WANE__FIT_NORMAL;
+    static const int state[WANE__SIGHTS] = {[WANE__SEES_HIGH] = WANE_STATE_LOCKED,
+                                            [WANE__SEES_LOW] = WANE_STATE_EXPLORE,
+                                            [WANE__SEES_TURN] = WANE_STATE_PROTECT};
+    if (!isfinite(x)) return WANE_STATE_NORMAL;
+    const struct wane__limits limits = {rule->peak, rule->low, rule->spread_threshold, rule->jerk_threshold};
+    double jerk = rule->jerk_threshold > 0 ? wane__fit_jerk(text, rule->value, at) : 0;
+    double spread = rule->spread != NULL ? (double)rule->spread[at] : (double)NAN;
+    return state[wane__sight_of(x, jerk, spread, &limits)];
 }
 
 /* ------------------------------------------------------------------- thresholds */
@@ -197,7 +200,7 @@ bool wane__fit_thresholds(const struct wane__fit_text *text, const struct wane__
 /* ------------------------------------------------------------------------ score */
 
 struct tally {
-    double right[WANE__FIT_STATES + 1], count[WANE__FIT_STATES + 1]; /* the last one: all of them */
+    double right[WANE_STATES + 1], count[WANE_STATES + 1]; /* the last one: all of them */
 };
 
 static void tally(const struct wane__fit_text *text, const struct wane__fit_rule *rule, int part,
@@ -209,8 +212,8 @@ static void tally(const struct wane__fit_text *text, const struct wane__fit_rule
         bool right = text->label[i] == WANE__FIT_RIGHT;
         t->count[state]++;
         t->right[state] += right;
-        t->count[WANE__FIT_STATES]++;
-        t->right[WANE__FIT_STATES] += right;
+        t->count[WANE_STATES]++;
+        t->right[WANE_STATES] += right;
     }
 }
 
@@ -219,9 +222,9 @@ static double bits_of(const struct tally *t, int state, bool right) {
     return log2(right ? promise : 1 - promise);
 }
 
-static double mean_temperature(const struct tally *t, const double temperature[WANE__FIT_STATES]) {
+static double mean_temperature(const struct tally *t, const double temperature[WANE_STATES]) {
     double sum = 0, count = 0;
-    for (int s = 0; s < WANE__FIT_STATES; s++) {
+    for (int s = 0; s < WANE_STATES; s++) {
         if (temperature == NULL || !(temperature[s] > 0)) continue;
         sum += t->count[s] * temperature[s];
         count += t->count[s];
@@ -230,17 +233,17 @@ static double mean_temperature(const struct tally *t, const double temperature[W
 }
 
 bool wane__fit_score(const struct wane__fit_text *text, const struct wane__fit_rule *rule,
-                     const struct wane__fit_draws *draws, const double temperature[WANE__FIT_STATES],
+                     const struct wane__fit_draws *draws, const double temperature[WANE_STATES],
                      struct wane__fit_score *out, double *gain) {
-    struct mean bits = {0}, state[WANE__FIT_STATES] = {{0}};
+    struct mean bits = {0}, state[WANE_STATES] = {{0}};
     struct tally learnt, held;
     bool fine = mean_new(text, &bits);
-    for (int s = 0; s < WANE__FIT_STATES; s++) fine = mean_new(text, &state[s]) && fine;
+    for (int s = 0; s < WANE_STATES; s++) fine = mean_new(text, &state[s]) && fine;
     *out = (struct wane__fit_score){0};
     tally(text, rule, WANE__FIT_LEARN, &learnt);
     tally(text, rule, WANE__FIT_HELD, &held);
     out->temperature = mean_temperature(&learnt, temperature);
-    for (int s = 0; s < WANE__FIT_STATES; s++) {
+    for (int s = 0; s < WANE_STATES; s++) {
         out->tokens[s] = (size_t)held.count[s];
         out->right[s] = (size_t)held.right[s];
     }
@@ -249,14 +252,14 @@ bool wane__fit_score(const struct wane__fit_text *text, const struct wane__fit_r
         if (!wane__fit_takes(text, i, WANE__FIT_HELD)) continue;
         int s = wane__fit_state(text, rule, i);
         bool right = text->label[i] == WANE__FIT_RIGHT;
-        double saved = bits_of(&learnt, s, right) - bits_of(&learnt, WANE__FIT_STATES, right);
+        double saved = bits_of(&learnt, s, right) - bits_of(&learnt, WANE_STATES, right);
         mean_add(&bits, text->block[i], saved);
         mean_add(&state[s], text->block[i], right);
         if (gain != NULL) gain[i] = saved;
     }
     fine = fine && mean_interval(&bits, NULL, draws, &out->bits) &&
-           mean_interval(&state[WANE__FIT_LOCKED], &state[WANE__FIT_EXPLORE], draws, &out->gap);
+           mean_interval(&state[WANE_STATE_LOCKED], &state[WANE_STATE_EXPLORE], draws, &out->gap);
     mean_free(&bits);
-    for (int s = 0; s < WANE__FIT_STATES; s++) mean_free(&state[s]);
+    for (int s = 0; s < WANE_STATES; s++) mean_free(&state[s]);
     return fine;
 }

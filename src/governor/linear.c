@@ -26,8 +26,7 @@ void wane__linear_shares(const struct wane__linear *model, const double score[WA
                          double share[WANE__LINEAR_CLASSES]) {
     double best = model->classes > 0 ? score[0] : 0, sum = 0;
     if (model->classes == 1) {
-        double e = wane__exp_weight(best < 0 ? best : -best);
-        share[0] = best < 0 ? e / (1 + e) : 1 / (1 + e);
+        share[0] = wane__logistic(best);
         return;
     }
     for (int c = 1; c < model->classes; c++)
@@ -65,9 +64,13 @@ static size_t weights_of(const struct wane__linear *model) {
     return (size_t)model->classes << model->bits;
 }
 
+size_t wane__linear_bytes(const struct wane__linear *model) {
+    return HEAD + (size_t)model->classes * CLASS + weights_of(model) + TAIL;
+}
+
 int wane__linear_save(const struct wane__linear *m, uint8_t **bytes, size_t *size, wane_error *error) {
     size_t weights = weights_of(m), head = HEAD + (size_t)m->classes * CLASS;
-    *size = head + weights + TAIL;
+    *size = wane__linear_bytes(m);
     uint8_t *all = *bytes = wane__alloc_zero(1, *size);
     if (all == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a linear model's file.");
     memcpy(all, magic, sizeof magic);
@@ -94,11 +97,10 @@ int wane__linear_save(const struct wane__linear *m, uint8_t **bytes, size_t *siz
 }
 
 int wane__linear_write(const struct wane__linear *model, const char *path, wane_error *error) {
-    struct wane__file_part part = {0};
     uint8_t *bytes = NULL;
-    int status = wane__linear_save(model, &bytes, &part.size, error);
-    part.bytes = bytes;
-    if (status == WANE_OK) status = wane__file_replace(path, "the model", &part, 1, 0644, error);
+    size_t size;
+    int status = wane__linear_save(model, &bytes, &size, error);
+    if (status == WANE_OK) status = wane__file_write(path, "the model", bytes, size, 0644, error);
     wane__free(bytes);
     return status;
 }
@@ -170,12 +172,6 @@ static int read_classes(const struct input *in, struct wane__linear *m) {
     return WANE_OK;
 }
 
-/* Between 0 and 1, or unknown. */
-static double get_share(const uint8_t *from) {
-    double value = wane__get_double(from);
-    return value >= 0 && value <= 1 ? value : (double)NAN;
-}
-
 int wane__linear_parse(const char *name, int kind, const void *bytes, size_t size,
                        struct wane__linear **model, wane_error *error) {
     struct input in = {name, bytes, size, error};
@@ -189,9 +185,9 @@ int wane__linear_parse(const char *name, int kind, const void *bytes, size_t siz
     m->bits = (unsigned)wane__get(in.bytes + 14, 1);
     m->examples = (uint32_t)wane__get(in.bytes + 20, 4);
     m->held = (uint32_t)wane__get(in.bytes + 24, 4);
-    m->figure = get_share(in.bytes + 32);
-    m->low = get_share(in.bytes + 40);
-    m->high = get_share(in.bytes + 48);
+    m->figure = wane__get_share(in.bytes + 32);
+    m->low = wane__get_share(in.bytes + 40);
+    m->high = wane__get_share(in.bytes + 48);
     m->seed = wane__get(in.bytes + 56, 8);
     status = read_classes(&in, m);
     if (status == WANE_OK) m->weight = wane__alloc(weights_of(m));

@@ -49,6 +49,8 @@ void wane__linear_score(const struct wane__linear *model, const struct wane__fea
 void wane__linear_shares(const struct wane__linear *model, const double score[WANE__LINEAR_CLASSES],
                          double share[WANE__LINEAR_CLASSES]);
 
+/* Of the file. */
+size_t wane__linear_bytes(const struct wane__linear *model);
 /* The bytes; wane__free them. */
 int wane__linear_save(const struct wane__linear *model, uint8_t **bytes, size_t *size, wane_error *error);
 int wane__linear_write(const struct wane__linear *model, const char *path, wane_error *error);
@@ -79,8 +81,6 @@ int wane__linear_find_threshold(struct wane__linear *model, const struct wane__l
 int wane__linear_choose(const struct wane__linear *model, const struct wane__features *features,
                         double share[WANE__LINEAR_CLASSES]);
 
-/* Wilson's interval of `right` out of `all`, 95 %. */
-void wane__share_interval(double right, double all, double *low, double *high);
 /*
  * The area under the curve of scores against whether they should be high, ties counting half; and its 95 % interval by 1,000 samples
  * with replacement. NaN where one kind is missing. False: no memory.

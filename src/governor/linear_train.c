@@ -1,8 +1,8 @@
 /*
  * linear_train.c - training of linear models, and what their figures are worth. Owns its scratch; refuses lessons that say nothing.
  */
-#include "core/area.h"
 #include "core/error.h"
+#include "core/figures.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "governor/linear.h"
@@ -157,17 +157,6 @@ int wane__linear_find_threshold(struct wane__linear *model, const struct wane__l
 }
 
 /* ------------------------------------------------------------------- figures */
-
-void wane__share_interval(double right, double all, double *low, double *high) {
-    static const double z = 1.959963984540054;
-    *low = *high = (double)NAN;
-    if (!(all > 0)) return;
-    double p = right / all, denominator = 1 + z * z / all;
-    double middle = (p + z * z / (2 * all)) / denominator;
-    double half = z * sqrt(p * (1 - p) / all + z * z / (4 * all * all)) / denominator;
-    *low = middle - half > 0 ? middle - half : 0;
-    *high = middle + half < 1 ? middle + half : 1;
-}
 
 struct scored {
     double score;

@@ -364,10 +364,7 @@ int wane_profile_save(const wane_profile *profile, const char *path, wane_error 
     if (status == WANE_OK && (path == NULL || path[0] == '\0'))
         status = wane__fail(error, WANE_EINVAL, "No file was named for the profile.");
     if (status == WANE_OK) status = wane__profile_write(profile, &text, error);
-    if (status == WANE_OK) {
-        const struct wane__file_part part = {text.data, text.size};
-        status = wane__file_replace(path, "the profile", &part, 1, 0644, error);
-    }
+    if (status == WANE_OK) status = wane__file_write(path, "the profile", text.data, text.size, 0644, error);
     wane__buf_free(&text);
     return status;
 }

@@ -22,7 +22,7 @@ static const unsigned char after[WANE_STATES][WANE__SIGHTS] = {
 static const bool top_p_off[WANE_STATES] = {[WANE_STATE_LOCKED] = true, [WANE_STATE_PROTECT] = true};
 
 /* Both thresholds away from their middle; one alone away from 0. */
-static void scale(struct wane__machine *m, double factor) {
+static void scale(struct wane__limits *m, double factor) {
     bool both = isfinite(m->peak) && isfinite(m->low);
     double middle = both ? 0.5 * (m->peak + m->low) : 0;
     if (both) {
@@ -41,16 +41,13 @@ void wane__machine_init(struct wane__machine *machine, const wane_profile *p, fl
         .signal = p->signal,
         .sign = p->sign,
         .locked_tokens = p->locked_tokens,
-        .peak = (double)p->peak,
-        .low = (double)p->low,
-        .jerk = (double)p->jerk,
-        .spread = (double)p->spread,
+        .limits = {(double)p->peak, (double)p->low, (double)p->spread, (double)p->jerk},
         .temperature = {[WANE_STATE_LOCKED] = p->locked_temperature,
                         [WANE_STATE_EXPLORE] = p->explore_temperature,
                         [WANE_STATE_PROTECT] = p->protect_temperature},
         .fallback = p->temp_fallback,
     };
-    scale(machine, (double)p->stability * (double)stability);
+    scale(&machine->limits, (double)p->stability * (double)stability);
 }
 
 double wane__machine_value(const struct wane__machine *machine, const wane_signals *signals) {
@@ -61,22 +58,29 @@ double wane__machine_value(const struct wane__machine *machine, const wane_signa
     return machine->sign * value;
 }
 
+double wane__jerk(double now, const double last[3]) {
+    return now - 3 * last[0] + 3 * last[1] - last[2];
+}
+
+enum wane__sight wane__sight_of(double value, double jerk, double spread, const struct wane__limits *limits) {
+    if (limits->jerk > 0 && fabs(jerk) > limits->jerk) return WANE__SEES_TURN;
+    bool narrow = !(limits->spread > 0) || spread < limits->spread;
+    if (value > limits->peak && narrow) return WANE__SEES_HIGH;
+    return value < limits->low ? WANE__SEES_LOW : WANE__SEES_MIDDLE;
+}
+
 static enum wane__sight see(struct wane__machine *m, const wane_signals *signals) {
     double value = wane__machine_value(m, signals);
     if (isnan(value)) {
         m->known = 0;
         return WANE__SEES_NOTHING;
     }
-    double jerk = m->known == 3 ? value - 3 * m->last[0] + 3 * m->last[1] - m->last[2] : 0;
+    double jerk = m->known == 3 ? wane__jerk(value, m->last) : 0;
     m->last[2] = m->last[1];
     m->last[1] = m->last[0];
     m->last[0] = value;
     m->known += m->known < 3;
-    if (m->jerk > 0 && fabs(jerk) > m->jerk) return WANE__SEES_TURN;
-    /* A spread that is not known is not below anything. */
-    bool narrow = !(m->spread > 0) || (double)signals->spread < m->spread;
-    if (value > m->peak && narrow) return WANE__SEES_HIGH;
-    return value < m->low ? WANE__SEES_LOW : WANE__SEES_MIDDLE;
+    return wane__sight_of(value, jerk, (double)signals->spread, &m->limits);
 }
 
 struct wane__command wane__machine_step(struct wane__machine *m, int index, const wane_signals *signals) {

@@ -34,9 +34,20 @@ struct wane__command {
     bool top_p_off;
 };
 
+/* What a value, times its sign, is compared with. */
+struct wane__limits {
+    double peak, low;
+    double spread; /* HIGH only below it; 0: whatever it is */
+    double jerk;   /* 0: there are no turns */
+};
+/* A value that is known. `jerk`: its third difference, and `spread` may be NAN, which is beyond nothing and below nothing. */
+enum wane__sight wane__sight_of(double value, double jerk, double spread, const struct wane__limits *limits);
+/* The third difference of a value and those before it, the newest first. */
+double wane__jerk(double now, const double last[3]);
+
 struct wane__machine {
     int signal, sign, locked_tokens;
-    double peak, low, jerk, spread; /* stability is in them */
+    struct wane__limits limits; /* stability is in them */
     float temperature[WANE_STATES], fallback;
     int state;      /* of the token that was stepped last */
     int left;       /* tokens that LOCKED still holds for */

@@ -40,4 +40,10 @@ static inline double wane__exp_weight(double x) {
     return WANE__EXP_SERIES(r) * power;
 }
 
+/* 1 / (1 + e^-x) */
+static inline double wane__logistic(double x) {
+    double e = wane__exp_weight(x < 0 ? x : -x);
+    return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
 #endif

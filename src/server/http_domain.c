@@ -2,6 +2,7 @@
  * http_domain.c - is a request's text of the domain that its SSP names? Owns the counts of that; refuses to change what was named unless
  * the server was told to (--ssp-domain auto), and never without saying so in the reply's header.
  */
+#include "core/count.h"
 #include "server/http.h"
 
 #include <stdio.h>
@@ -34,8 +35,8 @@ static void count(struct wane_server *server, const wane_classification *seen, b
     int which = seen->count; /* none */
     for (int i = 0; i < seen->count; i++)
         if (strcmp(seen->all[i].domain, seen->domain) == 0) which = i;
-    atomic_fetch_add_explicit(&server->domain_seen[which], 1, memory_order_relaxed);
-    if (mismatch) atomic_fetch_add_explicit(&server->domain_mismatch[which], 1, memory_order_relaxed);
+    wane__count(&server->domain_seen[which]);
+    if (mismatch) wane__count(&server->domain_mismatch[which]);
 }
 
 const char *wane__http_domain(struct wane__exchange *exchange, const char *given) {

@@ -86,8 +86,7 @@ void wane__memo_picture_seal(struct wane__buf *picture) {
 }
 
 int wane__memo_picture_write(const struct wane__buf *picture, const char *path, wane_error *error) {
-    return wane__file_replace(path, "the memo", &(struct wane__file_part){picture->data, picture->size}, 1,
-                              0600, error);
+    return wane__file_write(path, "the memo", picture->data, picture->size, 0600, error);
 }
 
 int wane__memo_save(struct wane__memo *memo, const char *path, const char *origin, int vocab_size,

@@ -10,8 +10,8 @@
  */
 #include "table/phrases.h"
 
-#include "core/area.h"
 #include "core/error.h"
+#include "core/figures.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "sample/exp.h"
@@ -71,11 +71,6 @@ void wane__phrases_features(const int32_t *last, int last_count, const int32_t *
 
 /* -------------------------------------------------------------------- the network */
 
-static float logistic(float x) {
-    double e = wane__exp_weight(x < 0 ? (double)x : -(double)x);
-    return (float)(x < 0 ? e / (1 + e) : 1 / (1 + e));
-}
-
 static float forward(const struct wane__phrases *p, const uint16_t *feature, float hidden[HIDDEN]) {
     memcpy(hidden, p->bias, sizeof p->bias);
     for (int f = 0; f < FEATURES; f++)
@@ -85,7 +80,7 @@ static float forward(const struct wane__phrases *p, const uint16_t *feature, flo
         if (!(hidden[h] > 0)) hidden[h] = 0;
         x += p->out[h] * hidden[h];
     }
-    return logistic(x);
+    return (float)wane__logistic((double)x);
 }
 
 float wane__phrases_score(const struct wane__phrases *phrases,

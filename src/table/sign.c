@@ -81,8 +81,7 @@ static int write_text(const char *path, const char *what, const char *remark, co
     sodium_bin2hex(hex, sizeof hex, bytes, size);
     int length =
         snprintf(line, sizeof line, "# %s\n%s%s%s %s\n", remark, word, name[0] != '\0' ? " " : "", name, hex);
-    struct wane__file_part part = {line, (size_t)length};
-    int status = wane__file_replace(path, what, &part, 1, mode, error);
+    int status = wane__file_write(path, what, line, (size_t)length, mode, error);
     sodium_memzero(line, sizeof line);
     sodium_memzero(hex, sizeof hex);
     return status;

@@ -435,12 +435,11 @@ int wane__slmt_build(const struct wane__slmt_content *content, unsigned char **i
 }
 
 int wane__slmt_write(const char *path, const struct wane__slmt_content *content, wane_error *error) {
-    struct wane__file_part part = {0};
     unsigned char *image;
-    int status = wane__slmt_build(content, &image, &part.size, error);
+    size_t size;
+    int status = wane__slmt_build(content, &image, &size, error);
     if (status != WANE_OK) return status;
-    part.bytes = image;
-    status = wane__file_replace(path, "the table", &part, 1, 0644, error);
+    status = wane__file_write(path, "the table", image, size, 0644, error);
     wane__free(image);
     return status;
 }

@@ -21,12 +21,6 @@
 
 enum { LEVEL = 3 };
 
-static int64_t date_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ------------------------------------------------------------------- folder */
 
 int wane__trace_file_init(struct wane__trace_file *file, const char *folder, bool plain, wane_error *error) {
@@ -185,7 +179,7 @@ static bool make_file(struct wane__trace_file *file, int64_t *ms) {
 }
 
 static int open_file(struct wane__trace_file *file, wane_error *error) {
-    int64_t ms = date_ms();
+    int64_t ms = wane__date_ms();
     if (!make_file(file, &ms)) {
         errno = ENOMEM;
         return fail_file(file, "name", error);

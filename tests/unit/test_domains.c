@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/bytes.h"
+#include "core/figures.h"
 #include "core/file.h"
 #include "core/memory.h"
 #include "governor/linear.h"

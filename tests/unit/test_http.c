@@ -10,19 +10,13 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "http_rig.h"
 #include "model.h"
 #include "server/metrics.h"
 
-#include <arpa/inet.h>
 #include <math.h>
-#include <netinet/in.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 /* A server that has gone is an error to report, not a signal: macOS wants that said once a socket. */
 #ifndef MSG_NOSIGNAL
@@ -77,45 +71,11 @@ static void start(struct rig *rig) {
     assert_true(wane_server_port(rig->server) > 0);
 }
 
-static int dial(const struct rig *rig) {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)wane_server_port(rig->server))};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct timeval patience = {.tv_sec = 20};
-    assert_true(fd >= 0);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-#ifdef SO_NOSIGPIPE
-    setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &(int){1}, sizeof(int));
-#endif
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
-static void send_request(int fd, const char *method, const char *path, const char *body) {
-    char request[2048];
-    int size = snprintf(request, sizeof request,
-                        "%s %s HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n%s",
-                        method, path, strlen(body), body);
-    assert_int_equal(send(fd, request, (size_t)size, MSG_NOSIGNAL), size);
-}
-
-/* Read to the end of the connection; returns the status. */
-static int read_reply(int fd, char *reply, size_t capacity) {
-    size_t size = 0;
-    ssize_t got;
-    while (size + 1 < capacity && (got = recv(fd, reply + size, capacity - size - 1, 0)) > 0)
-        size += (size_t)got;
-    reply[size] = '\0';
-    close(fd);
-    return size > 12 ? atoi(reply + 9) : 0;
-}
-
 static int ask(const struct rig *rig, const char *method, const char *path, const char *body,
                char reply[16384]) {
-    int fd = dial(rig);
-    send_request(fd, method, path, body);
-    return read_reply(fd, reply, 16384);
+    int fd = http_dial(rig->server);
+    http_send(fd, method, path, "", body);
+    return http_receive(fd, reply, 16384);
 }
 
 #define CHAT(text, more) "{\"messages\":[{\"role\":\"user\",\"content\":\"" text "\"}]" more "}"
@@ -188,9 +148,9 @@ static void test_requests(void **state) {
 static double metric(const struct rig *rig, const char *name) {
     static char reply[32768];
     char line[128];
-    int fd = dial(rig);
-    send_request(fd, "GET", "/metrics", "");
-    read_reply(fd, reply, sizeof reply);
+    int fd = http_dial(rig->server);
+    http_send(fd, "GET", "/metrics", "", "");
+    http_receive(fd, reply, sizeof reply);
     snprintf(line, sizeof line, "\n%s ", name);
     const char *at = strstr(reply, line);
     assert_non_null(at);
@@ -210,9 +170,9 @@ static void test_client_leaves(void **state) {
     struct rig rig;
     start(&rig);
     for (int streamed = 0; streamed < 2; streamed++) {
-        int fd = dial(&rig);
-        send_request(fd, "POST", "/v1/chat/completions",
-                     streamed ? CHAT("slow", ",\"stream\":true") : CHAT("slow", ""));
+        int fd = http_dial(rig.server);
+        http_send(fd, "POST", "/v1/chat/completions", "",
+                  streamed ? CHAT("slow", ",\"stream\":true") : CHAT("slow", ""));
         wait_for(&rig, "wane_slots_busy", 1);
         close(fd);
         wait_for(&rig, "wane_requests_cancelled_total", streamed + 1);

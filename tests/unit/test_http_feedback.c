@@ -10,19 +10,13 @@
 #include <cmocka.h>
 
 #include "core/memory.h"
+#include "http_rig.h"
 #include "model.h"
 #include "server/http.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
@@ -101,26 +95,11 @@ static char reply[65536];
 
 static int ask(const struct rig *rig, const char *key, const char *method, const char *route,
                const char *body) {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)wane_server_port(rig->server))};
-    char request[4096];
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct timeval patience = {.tv_sec = 20};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    int size = snprintf(request, sizeof request,
-                        "%s %s HTTP/1.1\r\nhost: x\r\nx-api-key: %s\r\nconnection: close\r\ncontent-length: "
-                        "%zu\r\n\r\n%s",
-                        method, route, key, strlen(body), body);
-    assert_int_equal(send(fd, request, (size_t)size, MSG_NOSIGNAL), size);
-    size_t got = 0;
-    ssize_t n;
-    while (got + 1 < sizeof reply && (n = recv(fd, reply + got, sizeof reply - got - 1, 0)) > 0)
-        got += (size_t)n;
-    reply[got] = '\0';
-    close(fd);
-    return got > 12 ? atoi(reply + 9) : 0;
+    char headers[200];
+    int fd = http_dial(rig->server);
+    snprintf(headers, sizeof headers, "x-api-key: %s\r\n", key);
+    http_send(fd, method, route, headers, body);
+    return http_receive(fd, reply, sizeof reply);
 }
 
 /* The id of what was just answered. */

@@ -9,19 +9,13 @@
 
 #include <cmocka.h>
 
+#include "http_rig.h"
 #include "model.h"
 #include "server/http_call.h"
 
-#include <arpa/inet.h>
 #include <jansson.h>
 #include <math.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0
@@ -469,32 +463,16 @@ static void stop(struct rig *rig) {
 /* The status, and the body as JSON where it is. */
 static int ask(const struct rig *rig, const char *path, const char *body, json_t **value) {
     static char reply[65536];
-    char head[300];
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)wane_server_port(rig->server))};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct timeval patience = {.tv_sec = 20};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    int size = snprintf(head, sizeof head,
-                        "%s %s HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %zu\r\n\r\n",
-                        body[0] != '\0' ? "POST" : "GET", path, strlen(body));
-    assert_int_equal(send(fd, head, (size_t)size, MSG_NOSIGNAL), size);
-    assert_int_equal(send(fd, body, strlen(body), MSG_NOSIGNAL), (ssize_t)strlen(body));
-    size_t used = 0;
-    ssize_t got;
-    while (used + 1 < sizeof reply && (got = recv(fd, reply + used, sizeof reply - used - 1, 0)) > 0)
-        used += (size_t)got;
-    reply[used] = '\0';
-    close(fd);
+    int fd = http_dial(rig->server);
+    http_send(fd, body[0] != '\0' ? "POST" : "GET", path, "", body);
+    int status = http_receive(fd, reply, sizeof reply);
     const char *start_of_body = strstr(reply, "\r\n\r\n");
     assert_non_null(start_of_body);
     if (value != NULL) {
         *value = json_loads(start_of_body + 4, 0, NULL);
         if (*value == NULL) *value = json_string(start_of_body + 4);
     }
-    return atoi(reply + 9);
+    return status;
 }
 
 static int ask_with(const struct rig *rig, bool chat, const char *system, json_t **value) {

@@ -1,13 +1,25 @@
 /*
- * area.h - the area under the curve of a receiver (ROC): of all pairs of one that is right and one that is wrong, the share in which
+ * figures.h - what says how good a classifier is: the interval of a share, and the area under the curve of a receiver (ROC): of all pairs of one that is right and one that is wrong, the share in which
  * the right one has the higher score; equal scores count half (Hanley and McNeil 1982).
  *
  *     for each score, ascending: wane__area_add(&a, rights, wrongs); behind the last one of equal scores: wane__area_part(&a)
  */
-#ifndef WANE_CORE_AREA_H
-#define WANE_CORE_AREA_H
+#ifndef WANE_CORE_FIGURES_H
+#define WANE_CORE_FIGURES_H
 
 #include <math.h>
+
+/* Wilson's interval of `right` out of `all`, 95 %; NAN for none. */
+static inline void wane__share_interval(double right, double all, double *low, double *high) {
+    const double z = 1.959963984540054;
+    *low = *high = (double)NAN;
+    if (!(all > 0)) return;
+    double p = right / all, denominator = 1 + z * z / all;
+    double middle = (p + z * z / (2 * all)) / denominator;
+    double half = z * sqrt(p * (1 - p) / all + z * z / (4 * all * all)) / denominator;
+    *low = middle - half > 0 ? middle - half : 0;
+    *high = middle + half < 1 ? middle + half : 1;
+}
 
 /* All zero at first. Counts are weights: whole numbers stay exact up to 2^53. */
 struct wane__area {
