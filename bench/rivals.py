@@ -83,12 +83,12 @@ def code(dice, count):
 KINDS = {"list": (listing, 7, 16), "records": (records, 3, 8), "letters": (letters, 2, 5), "code": (code, 2, 6)}
 
 
-def prompts(length):
-    """Two of each kind."""
+def prompts(length, turn):
+    """Two of each kind, others in each round: what was answered before must not be of use to a server that remembers it."""
     made = []
     for kind, (make, short, long) in KINDS.items():
         for i in range(2):
-            made.append((f"{kind} {i + 1}", make(random.Random(f"{kind} {i} {length}"), short if length == "short" else long)))
+            made.append((f"{kind} {i + 1}", make(random.Random(f"{kind} {i} {turn} {length}"), short if length == "short" else long)))
     return made
 
 
@@ -162,7 +162,7 @@ def measure(args, run, length):
     options = {OURS: ["--kv-type-k", "q8_0"] if keys else []}
     for name, more in RIVALS.items():
         options[name] = [*more, *(KEYS if keys else [])]
-    todo = [(name, prompt, i) for i in range(args.rounds) for name, prompt in prompts(length) if (length, name, i) not in run.done]
+    todo = [(name, prompt, i) for i in range(args.rounds) for name, prompt in prompts(length, i) if (length, name, i) not in run.done]
     if not todo:
         return
     ways = [Way(args, run.folder / name.replace(" ", "-"), name, more, args.wane if name == OURS else args.llama_server)
@@ -172,7 +172,7 @@ def measure(args, run, length):
         for way in ways:
             started.append(way.__enter__())
         for way in ways:  # what is loaded, rehearsed and learned once
-            for _, prompt in prompts(length)[:2]:
+            for _, prompt in prompts(length, -1)[:2]:
                 way.time(prompt, 48)
         for turn, (name, prompt, i) in enumerate(todo):
             if run.over():

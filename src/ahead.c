@@ -117,8 +117,7 @@ void wane__ahead_begin(struct wane__ahead *ahead, struct wane__drafts *drafts,
     ahead->tenant = wane__draft_pool_enter(&drafts->pool, tenant);
     struct wane__model_table *table = drafts->rows->table;
     if (table != NULL) wane__table_chain_init(&ahead->chain, table->holder, reply->tenant);
-    wane__drafter_begin(&ahead->drafter, reply->context.id, reply->context.count,
-                        ahead->tenant != NULL ? &ahead->tenant->ngrams : NULL,
+    wane__drafter_begin(&ahead->drafter, reply->context.id, reply->context.count, ahead->tenant,
                         table != NULL ? &ahead->chain.as : NULL);
 }
 
@@ -130,7 +129,7 @@ void wane__ahead_end(struct wane__ahead *ahead, const struct wane__reply *reply)
         size_t count = reply != NULL && reply->context.count > from ? reply->context.count - from : 0;
         if (count > WANE__POOL_TOKENS / 4) count = WANE__POOL_TOKENS / 4;
         wane__draft_pool_leave(&ahead->drafts->pool, ahead->tenant,
-                               count > 0 ? reply->context.id + from : NULL, count);
+                               count > 0 ? reply->context.id + from : NULL, count, &drafter.now);
         settle_pool(ahead->drafts);
     }
     *ahead = (struct wane__ahead){.drafter = drafter, .ready = ready};
