@@ -200,6 +200,7 @@ typedef struct wane_head_state {
     uint64_t dense_off;             /* rows while the head was dense                                   */
     uint64_t dense_pace;            /* rows for which the dense head was the faster one                */
     uint64_t dense_whole;           /* rows of which all logits were wanted (logprobs)                 */
+    uint64_t dense_without;         /* rows of batches in which a request was without the certified head */
     uint64_t shadow_checks, divergences; /* tokens also computed densely; of these, other than certified */
 } wane_head_state;
 
@@ -315,6 +316,7 @@ typedef struct wane_generation {
     bool no_memo;                /* neither repeat what was answered before, nor keep this            */
     const wane_quality *quality; /* what may change the answer; NULL: nothing                      */
     int hold;                    /* what a reader sees of a vote: WANE_HOLD_…; default WANE_HOLD_NOTE */
+    unsigned without; /* 1 << WANE_FEATURE_… (wane/rollout.h) for each that it is decoded without */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);
@@ -625,6 +627,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/prepare.h"
 #include "wane/probe.h"
 #include "wane/quality.h"
+#include "wane/rollout.h"
 #include "wane/session_file.h"
 #include "wane/ssp.h"
 #include "wane/table.h"

@@ -108,14 +108,15 @@ static void settle_pool(struct wane__drafts *drafts) {
 void wane__ahead_begin(struct wane__ahead *ahead, struct wane__drafts *drafts,
                        const struct wane__reply *reply, const char *tenant) {
     wane__ahead_end(ahead, NULL);
-    if (drafts->mode == WANE_DRAFT_OFF || reply->no_draft) return;
+    if (drafts->mode == WANE_DRAFT_OFF || reply->no_draft || !wane__reply_has(reply, WANE_FEATURE_DRAFT))
+        return;
     int context = drafts->rows->engine->facts.context;
     uint32_t tokens = context < INDEXED_MOST ? (uint32_t)context + 1 : INDEXED_MOST;
     if (!ahead->ready && !wane__drafter_init(&ahead->drafter, tokens)) return;
     ahead->ready = true;
     ahead->drafts = drafts;
     ahead->tenant = wane__draft_pool_enter(&drafts->pool, tenant);
-    struct wane__model_table *table = drafts->rows->table;
+    struct wane__model_table *table = wane__reply_has(reply, WANE_FEATURE_TABLE) ? drafts->rows->table : NULL;
     if (table != NULL) wane__table_chain_init(&ahead->chain, table->holder, reply->tenant);
     wane__drafter_begin(&ahead->drafter, reply->context.id, reply->context.count,
                         ahead->tenant != NULL ? &ahead->tenant->ngrams : NULL,
@@ -182,6 +183,10 @@ static int allowed(struct wane__ahead *ahead, const struct wane__reply *reply, i
                    int room, int cells) {
     struct wane__drafts *drafts = ahead->drafts;
     if (ahead->hold > 0 || !head_allows(drafts->rows)) return 0;
+    if (wane__rows_lack(drafts->rows, WANE_FEATURE_DRAFT)) return 0;
+    /* What the table proposes is verified, but a table that is off has no say at all. */
+    if (ahead->drafter.draft.source == WANE__DRAFT_TABLE && wane__rows_lack(drafts->rows, WANE_FEATURE_TABLE))
+        return 0;
     if (others > 0 && drafts->touchy) return 0;
     int seen = attended(drafts);
     ahead->company = others > 0;

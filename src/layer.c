@@ -28,6 +28,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
     generation = wane__model_gate_admit(rows->gate, generation, &cooler);
     *reply = (struct wane__reply){.engine = engine, .rows = rows, .ignore_end = generation->ignore_end};
     reply->no_draft = generation->no_draft;
+    reply->without = generation->without;
     reply->whole = generation->sampling.top_logprobs >= 0;
     int room = engine->facts.context;
     if (count == 0) return wane__fail(error, WANE_EINVAL, "The prompt is empty: give at least one token.");

@@ -62,8 +62,9 @@ struct wane__reply {
     int limit; /* max_tokens, or what the context leaves */
     bool limit_is_context;
     bool ignore_end;
-    bool whole;    /* reads all logits of its rows: logprobs */
-    bool no_draft; /* the request does not want any */
+    bool whole;       /* reads all logits of its rows: logprobs */
+    bool no_draft;    /* the request does not want any */
+    unsigned without; /* 1 << WANE_FEATURE_… for each that the request is decoded without */
     enum wane__mode mode;
     wane_quality quality;             /* the request's; final_value is the caller's, and NULL here */
     uint64_t tenant;                  /* whose: wane__context_tenant */
@@ -77,6 +78,11 @@ struct wane__reply {
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
 };
+
+/* Does this reply have the feature, by its request and by the model's switches? */
+static inline bool wane__reply_has(const struct wane__reply *reply, int feature) {
+    return (reply->without & 1u << feature) == 0 && !wane__rows_lack(reply->rows, feature);
+}
 
 /*
  * Make ready for a reply to `tokens`. WANE_ECONTEXT names both sizes when not one token fits. Reserves

@@ -293,6 +293,9 @@ void wane_model_get_head_state(wane_model *model, wane_head_state *state) {
     pthread_mutex_lock(&model->rows.lock);
     *state = model->rows.state;
     pthread_mutex_unlock(&model->rows.lock);
+    if (!wane__rows_lack(&model->rows, WANE_FEATURE_HEAD)) return;
+    state->certified = false;
+    if (state->reason[0] == '\0') state->reason = "switched off";
 }
 
 /* Texts of the caller's, through the body and into moments; the model is nobody else's meanwhile. */

@@ -83,6 +83,7 @@ void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo
     const struct wane__rows *rows = reply->rows;
     recall->memo = NULL;
     if (memo == NULL || !recall->able || rows->mode == WANE_HEAD_NONE) return;
+    if (!wane__reply_has(reply, WANE_FEATURE_MEMO)) return;
     if (rows->table != NULL && rows->table->argmax) return;
     if (reply->tap != NULL) return; /* a trace wants every token's candidates */
     if (reply->governor.on) return; /* it wants every row's signals */
@@ -109,7 +110,7 @@ static struct wane__memo_key key_of(const struct wane__reply *reply) {
 
 int32_t wane__recall_next(struct wane__reply *reply, bool take) {
     struct wane__model_memo *memo = reply->recall.memo;
-    if (memo == NULL) return -1;
+    if (memo == NULL || wane__rows_lack(reply->rows, WANE_FEATURE_MEMO)) return -1;
     const struct wane__memo_key key = key_of(reply);
     int32_t token = wane__memo_find(memo->memo, &key, take);
     if (take && token >= 0) wane__count(&memo->hits);
@@ -126,7 +127,7 @@ static void settle(struct wane__model_memo *memo) {
 
 void wane__recall_keep(struct wane__reply *reply) {
     struct wane__model_memo *memo = reply->recall.memo;
-    if (memo == NULL) return;
+    if (memo == NULL || wane__rows_lack(reply->rows, WANE_FEATURE_MEMO)) return;
     const struct wane__memo_key key = key_of(reply);
     wane__memo_add(memo->memo, &key, reply->step.choice.token);
     wane__count(&memo->misses);

@@ -62,7 +62,8 @@ void wane__table_stage(struct wane__reply *reply) {
     struct wane__model_table *table = reply->rows->table;
     struct wane__step *step = &reply->step;
     struct wane__slmt_hit hit;
-    if (table == NULL || step->source == NULL || !look_up(reply, table->holder, &hit)) return;
+    if (table == NULL || step->source == NULL || !wane__reply_has(reply, WANE_FEATURE_TABLE)) return;
+    if (!look_up(reply, table->holder, &hit)) return;
     step->slmt_source = hit.source;
     wane__count(&table->source[hit.source]);
     if (hit.source == WANE__SLMT_NOTHING) {

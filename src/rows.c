@@ -34,7 +34,8 @@ void wane__rows_set_shadow(struct wane__rows *rows, double share) {
 }
 
 bool wane__rows_certified(const struct wane__rows *rows) {
-    return rows->head != NULL && rows->mode == WANE_HEAD_CERTIFIED && !rows->off;
+    return rows->head != NULL && rows->mode == WANE_HEAD_CERTIFIED && !rows->off &&
+           !wane__rows_lack(rows, WANE_FEATURE_HEAD);
 }
 
 /* ------------------------------------------------------------------- decode */
@@ -71,14 +72,16 @@ static void count_dense(struct wane__rows *rows, uint64_t *counter) {
     pthread_mutex_unlock(&rows->lock);
 }
 
-/* Which head the next batch gets; `whole` of its rows will be read from end to end. */
-static void choose_head(struct wane__rows *rows, int whole) {
+/* Which head the next batch gets; `whole` of its rows will be read from end to end, `dense` of them must not be certified. */
+static void choose_head(struct wane__rows *rows, int whole, int dense) {
     rows->checked = rows->timed = rows->unusual = false;
     rows->origin = WANE__ORIGIN_DENSE;
     if (rows->mode == WANE_HEAD_NONE) {
         rows->origin = WANE__ORIGIN_NONE;
     } else if (!wane__rows_certified(rows)) {
         count_dense(rows, &rows->state.dense_off);
+    } else if (dense > 0) {
+        count_dense(rows, &rows->state.dense_without);
     } else if (rows->wanted > 1 && !rows->engine->facts.rescoring_exact_batch) {
         count_dense(rows, &rows->state.dense_batch);
     } else if (rows->wanted > 0 && 2 * whole > rows->wanted) {
@@ -100,16 +103,17 @@ static void choose_head(struct wane__rows *rows, int whole) {
 int wane__rows_decode(struct wane__rows *rows, const struct wane__item *items, int count, wane_error *error) {
     struct wane__engine *engine = rows->engine;
     settle_pace(rows);
-    int whole = 0;
+    int whole = 0, dense = 0;
     rows->items = count;
     rows->wanted = 0;
     for (int i = 0; i < count; i++) {
         rows->wanted += items[i].wanted;
         whole += items[i].wanted && items[i].whole;
+        dense += items[i].wanted && items[i].dense;
     }
     rows->scanned = rows->behind = rows->taken = 0;
     rows->head_began = 0;
-    choose_head(rows, whole);
+    choose_head(rows, whole, dense);
     /* Without a hook the graph runs in one piece. */
     bool hooked = rows->origin != WANE__ORIGIN_DENSE || rows->timed || rows->keep;
     rows->keep = false;

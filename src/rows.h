@@ -18,6 +18,7 @@
 #include "sample/sample.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* How a token came about; one word for metrics, audit and the token view. */
 enum wane__origin {
@@ -47,8 +48,9 @@ struct wane__rows {
     int scan_most;                  /* rows in one scan */
     bool keep; /* the next decode's hidden rows will be looked at by others; they set it for each one */
     bool off;  /* switched off after divergences */
-    uint64_t shadow_below; /* a hash below it: check */
-    uint64_t calls;        /* decodes, for that hash */
+    atomic_uint switched_off; /* 1 << WANE_FEATURE_… for each that no reply has; from any thread */
+    uint64_t shadow_below;    /* a hash below it: check */
+    uint64_t calls;           /* decodes, for that hash */
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
     struct wane__model_correct correct;
@@ -83,6 +85,11 @@ struct wane__row {
     bool checked; /* `dense` holds the engine's own row, to compare with */
     struct wane__dense_source dense;
 };
+
+/* Is the feature switched off for all replies? */
+static inline bool wane__rows_lack(const struct wane__rows *rows, int feature) {
+    return (atomic_load_explicit(&rows->switched_off, memory_order_relaxed) & 1u << feature) != 0;
+}
 
 void wane__rows_init(struct wane__rows *rows, struct wane__engine *engine);
 void wane__rows_close(struct wane__rows *rows);

@@ -186,10 +186,10 @@ static void write_head(const wane_head_state *h, struct wane__buf *out) {
                      (unsigned long long)h->rescored);
     wane__metric_head(out, "wane_head_dense_total", counter,
                       "Answers and rows of the dense head, by reason.");
-    const char *const reasons[] = {"many", "sum", "batch", "off", "pace", "whole"};
-    const uint64_t counts[] = {h->dense_many, h->dense_sum,  h->dense_batch,
-                               h->dense_off,  h->dense_pace, h->dense_whole};
-    for (int i = 0; i < 6; i++)
+    const char *const reasons[] = {"many", "sum", "batch", "off", "pace", "whole", "without"};
+    const uint64_t counts[] = {h->dense_many, h->dense_sum,   h->dense_batch,  h->dense_off,
+                               h->dense_pace, h->dense_whole, h->dense_without};
+    for (int i = 0; i < 7; i++)
         wane__buf_format(out, "wane_head_dense_total{reason=\"%s\"} %llu\n", reasons[i],
                          (unsigned long long)counts[i]);
     wane__metric_whole(out, "wane_shadow_checks_total", counter,

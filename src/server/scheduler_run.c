@@ -231,6 +231,7 @@ static int plan_slot(wane_scheduler *s, struct wane__slot *slot, int count, int 
             .seq = slot->seq,
             .wanted = i + 1 == pending,
             .whole = slot->ticket->reply.whole,
+            .dense = (slot->ticket->reply.without & 1u << WANE_FEATURE_HEAD) != 0,
         };
     }
     slot->planned = take;
