@@ -300,6 +300,7 @@ typedef struct wane_sampling {
 typedef struct wane_quality wane_quality;                   /* wane/quality.h */
 typedef struct wane_classifier wane_classifier;             /* wane/domains.h */
 typedef struct wane_feedback_options wane_feedback_options; /* wane/feedback.h */
+typedef struct wane_rollout_wish wane_rollout_wish;         /* wane/rollout.h */
 
 typedef struct wane_generation {
     size_t size;
@@ -493,6 +494,8 @@ typedef struct wane_server_options {
         *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
     int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
     const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
+    const char *rollout;                   /* its file (wane/rollout.h); NULL: there is none */
+    const wane_rollout_wish *rollout_wish; /* makes the file where there is none; NULL: that is an error */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;

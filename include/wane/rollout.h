@@ -59,7 +59,7 @@ WANE_API const char *wane_rollout_action_name(int action);
 WANE_API int wane_rollout_action_from(const char *name);
 
 /* A plan as settings say it. A file of a plan's own says more: docs/rollout.md. */
-typedef struct wane_rollout_wish {
+struct wane_rollout_wish {
     size_t size;
     unsigned features;           /* 1 << WANE_FEATURE_…, at least one                                  */
     double share;                /* of requests, in the first stage; 0: there is no such stage; 0.01   */
@@ -74,7 +74,7 @@ typedef struct wane_rollout_wish {
     double consistency_drop;     /* the same; default 0.1                                              */
     double wait;                 /* seconds after a step back; default 3600                            */
     bool manual;                 /* no step forward by itself; steps back are taken all the same       */
-} wane_rollout_wish;
+};
 
 WANE_API void wane_rollout_wish_init(wane_rollout_wish *wish);
 

@@ -58,6 +58,7 @@ int train_domains(const struct settings *settings); /* wane train domains */
 int train_reward(const struct settings *settings);  /* wane train reward */
 int command_classify(struct settings *settings);
 int command_feedback(struct settings *settings);
+int command_rollout(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
@@ -197,6 +198,17 @@ int breaker_attach(const struct settings *settings, wane_model *model, unsigned 
                    struct breaker_alert *alarm);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
+/*
+ * The plan that the settings make, with the lists that it points to. features 0: they name none. EXIT_FINE, or EXIT_USAGE after a
+ * complaint.
+ */
+struct rollout_plan {
+    wane_rollout_wish wish;
+    double users[8];
+    const char *lines[8];
+    char *text; /* what lines point into; free it */
+};
+int rollout_from(const struct settings *settings, struct rollout_plan *plan);
 /* The steps of a setting that lists them; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int prepare_from(const struct settings *settings, int id, unsigned *steps);
 void sampling_from(const struct settings *settings, wane_sampling *sampling);

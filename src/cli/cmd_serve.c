@@ -235,9 +235,14 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     options.domain_count = domains.count;
     wane_classifier *classifier = NULL;
     wane_feedback_options feedback;
+    struct rollout_plan rollout;
+    rollout_from(settings, &rollout); /* it was checked at the start */
+    options.rollout = setting_text(settings, SET_ROLLOUT);
+    options.rollout_wish = &rollout.wish;
     int started = feedback_options(settings, &feedback, &options, &classifier, &error);
     if (started == WANE_OK) started = wane_server_start(model, &options, &server, &error);
     domains_free(&domains);
+    free(rollout.text);
     if (started != WANE_OK) {
         if (logging->json)
             log_write(logging, WANE_LOG_ERROR, error.text, NULL);
@@ -269,6 +274,11 @@ int command_serve(struct settings *settings) {
     unsigned steps; /* a wrong list is said before a model is loaded */
     if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_PREPARE, &steps);
     if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_REQUEST_PREPARE, &steps);
+    struct rollout_plan rollout;
+    if (wrong == EXIT_FINE) {
+        wrong = rollout_from(settings, &rollout);
+        free(rollout.text);
+    }
     if (wrong != EXIT_FINE) return wrong;
     struct logging logging = {WANE_LOG_INFO, setting_on(settings, SET_JSON)};
     const char *level = setting_text(settings, SET_LOG_LEVEL);

@@ -142,6 +142,20 @@ const struct command cli_commands[] = {
      "there\n"
      "are of each kind. FILE is what wane serve --feedback FILE writes; it may be read meanwhile.",
      "export stats", command_feedback},
+    {"rollout", FOR_ROLLOUT,
+     "wane rollout plan --rollout FILE [OPTION...] [PLAN]\n       wane rollout start [FEATURE] [OPTION...]\n"
+     "       wane rollout status [OPTION...]\n       wane rollout advance [FEATURE] [OPTION...]\n"
+     "       wane rollout back [FEATURE] [OPTION...]\n       wane rollout abort [FEATURE] [OPTION...]",
+     "bring features to more and more requests, and take them back",
+     "plan: write FILE, by PLAN (JSON) or by the settings; features whose plan stays the same keep their\n"
+     "place. start: from the first stage. status: where each feature is, what its bars are held against, "
+     "and\n"
+     "what it waits for. advance: to the next stage, now. back: to the one before. abort: off for "
+     "everybody.\n"
+     "Without FEATURE: all of the plan to which that can be done. With --rollout FILE this is done in the\n"
+     "file, which a server that uses it obeys within seconds; with --url by that server, at once.\n"
+     "docs/rollout.md has plans, stages, bars and the hash that puts a user on a side.",
+     "plan start status advance back abort", command_rollout},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
@@ -162,7 +176,7 @@ const struct command cli_commands[] = {
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
      "run session serve model tokenize prepare head table key record trace gate classify train tune feedback "
-     "bench config version help",
+     "rollout bench config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

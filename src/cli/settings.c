@@ -24,6 +24,7 @@
 /* Settings of the quality of answers, also in [domain.NAME]; and those that belong to the model. */
 #define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_GATE | FOR_CONFIG)
 #define ROBED  JUDGES
+#define ROLLS  (FOR_SERVE | FOR_ROLLOUT | FOR_CONFIG)
 #define TRACES (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
 static const char kv_types[] = "f16 f32 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl";
@@ -323,6 +324,39 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_REWARD_CHOICE] = CHOICE("Feedback", "reward-choice", "WANE_REWARD_CHOICE", "feedback.reward_choice", "tie best", "tie",
         SERVES, "where no two answers agree; tie: it decides between equally close ones; best: always"),
 
+    [SET_ROLLOUT] = WORDS("Rollout", "rollout", 0, "WANE_ROLLOUT", "rollout.file", TYPE_FILE, 1, 4000, NULL,
+        ROLLS, "FILE", "bring features to requests by stages; plan and state are kept here; docs/rollout.md explains both"),
+    [SET_ROLLOUT_FEATURES] = WORDS("Rollout", "rollout-features", 0, "WANE_ROLLOUT_FEATURES", "rollout.features", TYPE_WORD, 0, 60, NULL,
+        ROLLS, "LIST", "features of a plan by settings, with commas between: head, table, draft, memo, gate, governor; or all"),
+    [SET_ROLLOUT_SHARE] = NUMBER("Rollout", "rollout-share", 0, "WANE_ROLLOUT_SHARE", "rollout.share", TYPE_REAL, 0, 1, "0.01",
+        ROLLS, "share of requests in its first stage; 0: there is no such stage"),
+    [SET_ROLLOUT_USERS] = WORDS("Rollout", "rollout-users", 0, "WANE_ROLLOUT_USERS", "rollout.users", TYPE_WORD, 0, 100, "0.05,0.25",
+        ROLLS, "LIST", "shares of users in the stages behind it, rising, with commas between; none: no such stages"),
+    [SET_ROLLOUT_LINES] = WORDS("Rollout", "rollout-lines", 0, "WANE_ROLLOUT_LINES", "rollout.lines", TYPE_WORD, 0, 600, "none",
+        ROLLS, "LIST", "lines of business in the stage behind those, with commas between; none: no such stage"),
+    [SET_ROLLOUT_HOLD] = NUMBER("Rollout", "rollout-hold", 0, "WANE_ROLLOUT_HOLD", "rollout.hold", TYPE_REAL, 0, 31536000, "3600",
+        ROLLS, "seconds in each stage"),
+    [SET_ROLLOUT_REQUESTS] = NUMBER("Rollout", "rollout-requests", 0, "WANE_ROLLOUT_REQUESTS", "rollout.requests", TYPE_INTEGER, 0, 1000000000000, "1000",
+        ROLLS, "requests with the feature in each stage, at least"),
+    [SET_ROLLOUT_HIT_RATE] = NUMBER("Rollout", "rollout-hit-rate", 0, "WANE_ROLLOUT_HIT_RATE", "rollout.hit_rate", TYPE_REAL, -1, 1, "-1",
+        ROLLS, "bar: it answers at least this share of what it is asked; 0: none; -1: 0.85 for head, table and gate"),
+    [SET_ROLLOUT_DIVERGENCE] = NUMBER("Rollout", "rollout-divergence", 0, "WANE_ROLLOUT_DIVERGENCE", "rollout.divergence", TYPE_REAL, 0, 1, "0.00001",
+        ROLLS, "bar: at most this share of what was compared was another; 1: none"),
+    [SET_ROLLOUT_CONSISTENCY] = NUMBER("Rollout", "rollout-consistency", 0, "WANE_ROLLOUT_CONSISTENCY", "rollout.consistency", TYPE_REAL, 0, 1, "0",
+        ROLLS, "bar: answers to a question that comes again are alike at least so much; 0: none"),
+    [SET_ROLLOUT_DROP] = NUMBER("Rollout", "rollout-consistency-drop", 0, "WANE_ROLLOUT_CONSISTENCY_DROP", "rollout.consistency_drop", TYPE_REAL, 0, 1, "0.1",
+        ROLLS, "bar: and at most so much less than without the feature; 1: none"),
+    [SET_ROLLOUT_WAIT] = NUMBER("Rollout", "rollout-wait", 0, "WANE_ROLLOUT_WAIT", "rollout.wait", TYPE_REAL, 0, 31536000, "3600",
+        ROLLS, "seconds after a step back before it is tried again"),
+    [SET_ROLLOUT_AUTO] = SWITCH("Rollout", "rollout-auto", 0, "WANE_ROLLOUT_AUTO", "rollout.auto", "on",
+        ROLLS, "step forward when time, requests and bars allow; off: only by hand; steps back are taken all the same"),
+    [SET_ROLLOUT_ANEW] = SWITCH("Rollout", "anew", 0, NULL, NULL, "off",
+        FOR_ROLLOUT, "plan: begin anew, also with features whose plan stays the same"),
+    [SET_ROLLOUT_URL] = WORDS("Rollout", "url", 0, NULL, NULL, TYPE_WORD, 8, 500, NULL,
+        FOR_ROLLOUT, "URL", "ask the server that runs there, http://127.0.0.1:8080, not the file"),
+    [SET_ROLLOUT_KEY] = WORDS("Rollout", "key", 0, "WANE_KEY", NULL, TYPE_WORD, 1, 512, NULL,
+        FOR_ROLLOUT, "KEY", "with the right admin, where that server asks for keys"),
+
     [SET_TUNE_DATA] = WORDS("Tuning", "data", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_TUNE, "FILE", "a text, or JSONL where the name ends in .jsonl; docs/tune.md has its form"),
     [SET_TUNE_DOMAIN] = WORDS("Tuning", "domain", 0, NULL, NULL, TYPE_WORD, 1, 31, NULL,
@@ -403,7 +437,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
         TALKS | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_GATE | FOR_TUNE, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
-        LOADS, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
+        LOADS | FOR_ROLLOUT, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",
         FOR_ALL, "this text"),
 };

@@ -168,6 +168,23 @@ enum setting_id {
     SET_FEEDBACK_KEEP,
     SET_REWARD,
     SET_REWARD_CHOICE,
+    /* rollout */
+    SET_ROLLOUT,
+    SET_ROLLOUT_FEATURES,
+    SET_ROLLOUT_SHARE,
+    SET_ROLLOUT_USERS,
+    SET_ROLLOUT_LINES,
+    SET_ROLLOUT_HOLD,
+    SET_ROLLOUT_REQUESTS,
+    SET_ROLLOUT_HIT_RATE,
+    SET_ROLLOUT_DIVERGENCE,
+    SET_ROLLOUT_CONSISTENCY,
+    SET_ROLLOUT_DROP,
+    SET_ROLLOUT_WAIT,
+    SET_ROLLOUT_AUTO,
+    SET_ROLLOUT_ANEW,
+    SET_ROLLOUT_URL,
+    SET_ROLLOUT_KEY,
     /* building tables */
     SET_LOG_FILE,
     SET_VOCAB_SIZE,
@@ -230,7 +247,8 @@ enum {
     FOR_CLASSIFY = 1 << 18,
     FOR_FEEDBACK = 1 << 19,
     FOR_PREPARE = 1 << 20,
-    FOR_ALL = (1 << 21) - 1
+    FOR_ROLLOUT = 1 << 22,
+    FOR_ALL = (1 << 27) - 1
 };
 
 enum setting_type {

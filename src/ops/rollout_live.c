@@ -122,19 +122,24 @@ static void write_header(const struct wane__rollout *r, unsigned off, struct wan
 }
 
 void wane__rollout_take(struct wane__rollout *r, const struct wane__subject *subject, unsigned off,
-                        unsigned counted, struct wane__rollout_side *side) {
+                        struct wane__rollout_side *side) {
     *side = (struct wane__rollout_side){0};
     pthread_mutex_lock(&r->lock);
     side->listed = wane__rollout_listed(&r->book.plan);
     side->on = wane__rollout_side(&r->book, subject) & ~off;
+    write_header(r, off, side);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void wane__rollout_count(struct wane__rollout *r, const struct wane__rollout_side *side, unsigned counted) {
+    pthread_mutex_lock(&r->lock);
     for (int i = 0; i < WANE_FEATURES; i++) {
-        if ((side->listed & counted & 1u << i) == 0) continue;
         int on = (side->on & 1u << i) != 0;
+        if ((side->listed & counted & 1u << i) == 0) continue;
         r->pending[i].requests[on]++;
         r->recent[i][0].requests[on]++;
         r->requests[i][on]++;
     }
-    write_header(r, off, side);
     pthread_mutex_unlock(&r->lock);
 }
 

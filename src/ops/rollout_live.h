@@ -36,12 +36,12 @@ struct wane__rollout_side {
     char header[WANE__ROLLOUT_HEADER]; /* "table=on;stage=2, head=off;stage=1" */
 };
 
-/*
- * The side of a request that is about to be decoded. `off`: features that a breaker has switched off; `counted`: features that
- * mean something to it.
- */
+/* The side of a request that is about to be decoded. `off`: features that a breaker has switched off. */
 void wane__rollout_take(struct wane__rollout *rollout, const struct wane__subject *subject, unsigned off,
-                        unsigned counted, struct wane__rollout_side *side);
+                        struct wane__rollout_side *side);
+/* It is decoded; `counted`: features that mean something to it. */
+void wane__rollout_count(struct wane__rollout *rollout, const struct wane__rollout_side *side,
+                         unsigned counted);
 /* A question was repeated, and the answers are alike so much, 0 … 1. */
 void wane__rollout_repeat(struct wane__rollout *rollout, const struct wane__rollout_side *side, double score);
 

@@ -7,6 +7,7 @@
 #ifndef WANE_SERVER_HTTP_H
 #define WANE_SERVER_HTTP_H
 
+#include "ops/rollout_live.h"
 #include "server/server_internal.h"
 
 #include <microhttpd.h>
@@ -20,6 +21,7 @@ struct wane__exchange {
     const struct wane__route *route;
     const char *rest;       /* of the path, where the route ends in a wildcard */
     enum wane__shape shape; /* of errors                                       */
+    bool posts;             /* its method, where a route has several           */
     char request_id[32];
     struct wane__key key; /* "" without keys                                 */
     double started;
@@ -47,6 +49,11 @@ struct wane__exchange {
     struct wane__buf asked, said;
     bool said_enough;
     char domain_note[96]; /* header wane-domain-mismatch; "": none           */
+
+    /* Its side of the rollout; and, where its question was asked before, both answers (http_rollout.c). */
+    struct wane__rollout_side side;
+    struct wane__buf earlier, again;
+    bool repeats;
 
     struct wane__buf text;     /* whole reply, not streamed                       */
     struct wane__buf head;     /* what each OpenAI object starts with             */

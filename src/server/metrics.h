@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#define WANE__METRIC_ROUTES  16
+#define WANE__METRIC_ROUTES  32
 #define WANE__METRIC_CODES   16
 #define WANE__METRIC_BUCKETS 16
 
@@ -26,6 +26,8 @@ struct wane__metrics {
     uint64_t ssp_requests;
     uint64_t prepared_requests, prepared[WANE_PREPARE_STEPS];
     struct wane__histogram first_token, per_token, queue;
+    uint64_t repeats[2]; /* answers to a question that came again; 1: with every feature of the rollout */
+    double repeat_score[2];
     double typical_seconds; /* of a reply, newest counting most; 0 before the first */
 };
 
@@ -41,6 +43,9 @@ void wane__metrics_disconnect(struct wane__metrics *metrics);
 /* A request's SSP, and what its text preparation changed; `steps` 0: it had none. */
 void wane__metrics_policy(struct wane__metrics *metrics, const wane_ssp *ssp, unsigned steps,
                           const wane_prepared *prepared);
+/* A question came again, and its answers are alike so much, 0 … 1. */
+void wane__metrics_repeat(struct wane__metrics *metrics, bool on, double score);
+void wane__metrics_write_repeats(struct wane__metrics *metrics, struct wane__buf *out);
 /* Whole seconds after which one place in a full queue should be free: what a 429 says. */
 unsigned wane__metrics_retry_after(struct wane__metrics *metrics, const wane_scheduler_state *state);
 

@@ -144,3 +144,24 @@ void wane__metrics_write_cache(const wane_scheduler_state *s, struct wane__buf *
                       "Of all prompt tokens since the start, the share kept from earlier requests.",
                       ratio(s->reused_tokens, s->prompt_tokens));
 }
+
+void wane__metrics_repeat(struct wane__metrics *metrics, bool on, double score) {
+    pthread_mutex_lock(&metrics->lock);
+    metrics->repeats[on]++;
+    metrics->repeat_score[on] += score;
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+void wane__metrics_write_repeats(struct wane__metrics *metrics, struct wane__buf *out) {
+    static const char name[] = "wane_consistency_repeat_score";
+    static const char *const sides[] = {"off", "on"};
+    wane__metric_head(
+        out, name, "summary",
+        "How much answers to a question that came again are alike, 0 to 1, by side of the rollout.");
+    pthread_mutex_lock(&metrics->lock);
+    for (int on = 0; on < 2; on++)
+        wane__buf_format(out, "%s_sum{side=\"%s\"} %.9g\n%s_count{side=\"%s\"} %llu\n", name, sides[on],
+                         metrics->repeat_score[on], name, sides[on],
+                         (unsigned long long)metrics->repeats[on]);
+    pthread_mutex_unlock(&metrics->lock);
+}

@@ -6,6 +6,7 @@
 #include "server/route.h"
 
 #include "model.h"
+#include "server/http_rollout.h"
 #include "server/json.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ static enum MHD_Result answer_health(struct wane__exchange *exchange);
 static enum MHD_Result answer_ready(struct wane__exchange *exchange);
 static enum MHD_Result answer_metrics(struct wane__exchange *exchange);
 static enum MHD_Result answer_reload(struct wane__exchange *exchange);
+static enum MHD_Result answer_rollout(struct wane__exchange *exchange);
 static enum MHD_Result answer_page(struct wane__exchange *exchange);
 
 #define ANTHROPIC WANE__SHAPE_ANTHROPIC
@@ -34,6 +36,7 @@ static const struct wane__route routes[] = {
     {"/metrics", "GET, HEAD", true, true, OPENAI, 0, answer_metrics},
     {"/v1/wane/feedback", "POST", true, true, OPENAI, 0, wane__http_feedback},
     {"/v1/wane/table/reload", "POST", true, true, OPENAI, 0, answer_reload},
+    {"/v1/wane/rollout", "GET, HEAD, POST", true, true, OPENAI, 0, answer_rollout},
     {"/", "GET, HEAD", false, true, OPENAI, 0, answer_page},
     {"other", "", false, true, OPENAI, 0, NULL},
 };
@@ -54,7 +57,7 @@ static bool matches(const struct wane__route *route, const char *path, const cha
 }
 
 static bool allows(const struct wane__route *route, const char *method) {
-    if (strcmp(method, "POST") == 0) return strcmp(route->allow, "POST") == 0;
+    if (strcmp(method, "POST") == 0) return strstr(route->allow, "POST") != NULL;
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     return reads && strcmp(route->allow, "POST") != 0;
 }
@@ -65,6 +68,7 @@ void wane__route_find(struct wane__exchange *exchange, const char *path, const c
     while (i < ROUTES - 1 && !matches(&routes[i], path, &rest)) i++;
     const struct wane__route *route = &routes[i];
     exchange->route = route;
+    exchange->posts = strcmp(method, "POST") == 0;
     exchange->shape = route->shape;
     /* Every client of Anthropic's API names its version. */
     if (route->either_shape && wane__http_header(exchange, "anthropic-version") != NULL)
@@ -192,10 +196,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);
     wane__http_feedback_metrics(server, &exchange->out);
+    wane__http_rollout_metrics(server, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
-static bool check_admin(struct wane__exchange *exchange) {
+bool wane__route_check_admin(struct wane__exchange *exchange) {
     const struct wane__key *key = &exchange->key;
     if (key->admin) return true;
     if (exchange->server->keys == NULL)
@@ -215,7 +220,7 @@ static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
     struct wane__buf *out = &exchange->out;
     wane_table_state table;
     wane_error error = {0};
-    if (!check_admin(exchange)) return wane__http_refuse(exchange);
+    if (!wane__route_check_admin(exchange)) return wane__http_refuse(exchange);
     int code = wane_model_reload_table(exchange->server->model, &error);
     if (code == WANE_ENOENT) {
         wane_model_get_table_state(exchange->server->model, &table);
@@ -238,6 +243,10 @@ static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
     return wane__http_send(exchange, MHD_HTTP_OK, "application/json");
 }
 
+static enum MHD_Result answer_rollout(struct wane__exchange *exchange) {
+    return exchange->posts ? wane__http_rollout_order(exchange) : wane__http_rollout(exchange);
+}
+
 static enum MHD_Result answer_page(struct wane__exchange *exchange) {
     struct wane__buf *out = &exchange->out;
     wane__buf_format(out, "wane %s serves %s.\n\n", wane_version(),
@@ -249,6 +258,7 @@ static enum MHD_Result answer_page(struct wane__exchange *exchange) {
                         "GET  /v1/models\n"
                         "POST /v1/wane/feedback         say what a reply was worth\n"
                         "POST /v1/wane/table/reload     read the table's file anew\n"
+                        "GET  /v1/wane/rollout          how far features are; POST: a step\n"
                         "GET  /health  /ready  /metrics\n\n"
                         "docs/api.md describes fields, errors and streams.\n");
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8");

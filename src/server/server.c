@@ -10,6 +10,7 @@
 #include "core/os.h"
 #include "model.h"
 #include "server/http.h"
+#include "server/http_rollout.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -241,6 +242,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     }
     scheduler.drill = scheduler.drill || wane__server_may_vote(server);
     code = wane_scheduler_new(server->model, &scheduler, &server->scheduler, error);
+    if (code == WANE_OK) code = wane__server_open_rollout(server, options, error);
     return code == WANE_OK ? start_http(server, options, *listener, error) : code;
 }
 
@@ -292,6 +294,7 @@ void wane_server_stop(wane_server *server, uint32_t grace_ms) {
 void wane_server_free(wane_server *server) {
     if (server == NULL) return;
     wane_server_stop(server, 0);
+    wane__server_close_rollout(server);
     wane_scheduler_free(server->scheduler);
     wane__keys_free(server->keys);
     wane__server_free_quality(server);

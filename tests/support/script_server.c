@@ -17,6 +17,7 @@
  *     quality       an object with fields of wane_quality; mode and final_value are strings
  *     domains       an object of such objects, by name
  *     request_modes names of modes
+ *     rollout       the rollout's file
  *     prepare, request_prepare  names of steps of text preparation, with commas between
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
  */
@@ -221,6 +222,7 @@ static void read_options(const json_t *file, wane_server_options *options) {
     options->scheduler.prompt_chunk = number(file, "prompt_chunk", options->scheduler.prompt_chunk);
     options->scheduler.max_ms = (uint32_t)number(file, "max_ms", 0);
     options->scheduler.no_prefix_reuse = json_is_true(json_object_get(file, "no_prefix_reuse"));
+    options->rollout = json_string_value(json_object_get(file, "rollout"));
     options->log = log_line;
 }
 
