@@ -299,6 +299,7 @@ typedef struct wane_sampling {
 typedef struct wane_quality wane_quality;                   /* wane/quality.h */
 typedef struct wane_classifier wane_classifier;             /* wane/domains.h */
 typedef struct wane_feedback_options wane_feedback_options; /* wane/feedback.h */
+typedef struct wane_audit_options wane_audit_options;       /* wane/audit.h */
 
 typedef struct wane_generation {
     size_t size;
@@ -491,6 +492,7 @@ typedef struct wane_server_options {
         *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
     int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
     const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
+    const wane_audit_options *audit;       /* copied; NULL: no audit log is written  */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
@@ -506,6 +508,11 @@ typedef struct wane_server wane_server;
 WANE_API int wane_server_start(wane_model *model, const wane_server_options *options, wane_server **server,
                                wane_error *error);
 WANE_API int wane_server_port(const wane_server *server);
+/*
+ * Write something that is no request into the server's audit log, where it has one: `event` is a short word, `detail` JSON (NULL: none). Any
+ * thread; waits for nothing.
+ */
+WANE_API void wane_server_audit(wane_server *server, const char *event, const char *detail);
 /* Stop listening, let what was accepted finish for up to `grace_ms`, end the rest in words. */
 WANE_API void wane_server_stop(wane_server *server, uint32_t grace_ms);
 WANE_API void wane_server_free(wane_server *server);
@@ -615,6 +622,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #ifdef __cplusplus
 }
 #endif
+#include "wane/audit.h"
 #include "wane/correction.h"
 #include "wane/domains.h"
 #include "wane/draft.h"

@@ -106,11 +106,14 @@ static int draw_checked(struct wane__reply *reply, int row, struct wane__correct
     struct wane__step *step = &reply->step;
     struct wane__choice certified = {.token = -1};
     wane_error ignored = {0};
+    uint64_t before = reply->rows->divergences;
     int status = wane__model_governor_draw(reply, step->source, &certified, did, &ignored);
     if (status == WANE_OK) wane__rows_remember(reply->rows, &certified);
     int result = wane__model_governor_draw(reply, &reply->row.dense.source, &step->choice, did, error);
     if (result != WANE_OK) return result;
     wane__rows_judge(reply->rows, row, &reply->row, status, &certified, &step->choice);
+    reply->account.checked++;
+    reply->account.divergences += reply->rows->divergences != before;
     step->origin = WANE__ORIGIN_DENSE;
     return WANE_OK;
 }
@@ -129,7 +132,9 @@ static int stage_sample(struct wane__reply *reply, int row, wane_error *error) {
     if (result != WANE_OK) return result;
     if (step->source != NULL) wane__correct_count(reply, &did);
     if (step->source != NULL && reply->governor.on) wane__model_governor_count(reply);
+    int32_t drawn = step->choice.token;
     wane__table_take_first(reply, step->source);
+    reply->account.taken += step->choice.token != drawn;
     step->source = NULL; /* it lives no longer than the row */
     step->is_end = reply->engine->ops->is_end(reply->engine, step->choice.token);
     return WANE_OK;
@@ -175,6 +180,20 @@ static int stage_text(struct wane__reply *reply, wane_event *event, wane_error *
     return WANE_OK;
 }
 
+/* What this token adds to the reply's account. */
+static void account(struct wane__reply *reply) {
+    const struct wane__step *step = &reply->step;
+    struct wane__account *a = &reply->account;
+    a->origin[step->origin]++;
+    a->source[step->slmt_source]++;
+    a->used += step->slmt_used;
+    a->strict += step->slmt_grade == WANE__GRADE_STRICT;
+    a->changed += step->changed;
+    a->rejects += step->verdict.reject;
+    if (step->verdict.woke) a->wakes[step->verdict.reason]++;
+    if (step->steered) a->states[step->state]++;
+}
+
 int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane_error *error) {
     *event = (wane_event){.token = -1};
     wane__step_enter();
@@ -190,6 +209,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     wane__rows_spent(reply->rows, wane__now() - began);
     if (result == WANE_OK && reply->tap != NULL) wane__tap_token(reply);
     if (result == WANE_OK) wane__recall_keep(reply);
+    if (result == WANE_OK) account(reply);
     if (result == WANE_OK) result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();
@@ -205,6 +225,7 @@ int wane__layer_repeat(struct wane__reply *reply, int32_t token, wane_event *eve
     step->origin = WANE__ORIGIN_MEMO;
     step->choice.token = token;
     step->is_end = reply->engine->ops->is_end(reply->engine, token);
+    reply->account.origin[WANE__ORIGIN_MEMO]++;
     if (reply->governor.on) wane__model_governor_skip(reply);
     int result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);

@@ -9,6 +9,7 @@
 #ifndef WANE_LAYER_H
 #define WANE_LAYER_H
 
+#include "account.h"
 #include "gate/arbiter.h"
 #include "governor/governor.h"
 #include "model_memo.h"
@@ -76,6 +77,7 @@ struct wane__reply {
     struct wane__buf tail;            /* the end's text, where a fallback is behind it */
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
+    struct wane__account account;     /* of all so far     */
 };
 
 /*

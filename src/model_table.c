@@ -45,7 +45,7 @@ static enum wane__grade grade(struct wane__reply *reply, const struct wane__slmt
     return ranks(reply, hit, now, found, rule->share) ? WANE__GRADE_RANK : WANE__GRADE_MISS;
 }
 
-static bool look_up(const struct wane__reply *reply, struct wane__table *holder, struct wane__slmt_hit *hit) {
+static bool look_up(struct wane__reply *reply, struct wane__table *holder, struct wane__slmt_hit *hit) {
     const struct wane__step *step = &reply->step;
     const struct wane__slmt *table = wane__table_take(holder);
     struct wane__slmt_key key;
@@ -54,6 +54,7 @@ static bool look_up(const struct wane__reply *reply, struct wane__table *holder,
                                 step->context + step->context_count, step->context_count, &key);
     hit->source = WANE__SLMT_NOTHING;
     if (known) wane__slmt_lookup(table, key, (uint32_t)step->index, (uint32_t)reply->before.low, hit);
+    if (hit->source != WANE__SLMT_NOTHING) wane__account_table(&reply->account, table->digest);
     wane__table_give(table); /* the hit is a copy */
     return true;
 }

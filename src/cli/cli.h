@@ -58,6 +58,7 @@ int train_domains(const struct settings *settings); /* wane train domains */
 int train_reward(const struct settings *settings);  /* wane train reward */
 int command_classify(struct settings *settings);
 int command_feedback(struct settings *settings);
+int command_audit(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);

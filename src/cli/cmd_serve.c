@@ -217,6 +217,17 @@ static int feedback_options(const struct settings *settings, wane_feedback_optio
     return status;
 }
 
+/* Where and how the audit log is written, if it is. */
+static void audit_options(const struct settings *settings, wane_audit_options *audit,
+                          wane_server_options *options) {
+    wane_audit_options_init(audit);
+    audit->path = setting_text(settings, SET_AUDIT);
+    audit->key_file = setting_text(settings, SET_AUDIT_KEY);
+    audit->text = setting_on(settings, SET_AUDIT_TEXT);
+    if (strcmp(setting_text(settings, SET_AUDIT_FAILURE), "stop") == 0) audit->failure = WANE_AUDIT_STOP;
+    if (audit->path != NULL) options->audit = audit;
+}
+
 static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
                  unsigned request_modes) {
     wane_server_options options;
@@ -235,6 +246,8 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     options.domain_count = domains.count;
     wane_classifier *classifier = NULL;
     wane_feedback_options feedback;
+    wane_audit_options audit;
+    audit_options(settings, &audit, &options);
     int started = feedback_options(settings, &feedback, &options, &classifier, &error);
     if (started == WANE_OK) started = wane_server_start(model, &options, &server, &error);
     domains_free(&domains);

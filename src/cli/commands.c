@@ -142,6 +142,18 @@ const struct command cli_commands[] = {
      "there\n"
      "are of each kind. FILE is what wane serve --feedback FILE writes; it may be read meanwhile.",
      "export stats", command_feedback},
+    {"audit", FOR_AUDIT,
+     "wane audit tail [OPTION...] [FILE]\n       wane audit show RECORD [FILE] [--json]\n"
+     "       wane audit export [OPTION...] [FILE]\n       wane audit verify [OPTION...] [FILE...]\n"
+     "       wane audit rotate FILE NEXT",
+     "read and check what a server wrote down",
+     "tail: the newest records. show: one record, by its number or a request's or reply's id. export: all\n"
+     "that fit, oldest first. verify: is each record chained to the one before it, unchanged? It names the\n"
+     "first that is not (exit code 1), and prints the head; several files follow each other. rotate: close\n"
+     "a log that no server uses, and begin the next one. FILE is what wane serve --audit FILE writes; it "
+     "may\n"
+     "be read meanwhile. docs/audit.md explains it.",
+     "tail show export verify rotate", command_audit},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
@@ -162,7 +174,7 @@ const struct command cli_commands[] = {
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
      "run session serve model tokenize prepare head table key record trace gate classify train tune feedback "
-     "bench config version help",
+     "audit bench config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

@@ -168,6 +168,20 @@ enum setting_id {
     SET_FEEDBACK_KEEP,
     SET_REWARD,
     SET_REWARD_CHOICE,
+    /* audit */
+    SET_AUDIT,
+    SET_AUDIT_KEY,
+    SET_AUDIT_FAILURE,
+    SET_AUDIT_TEXT,
+    SET_AUDIT_LINES,
+    SET_AUDIT_FOLLOW,
+    SET_AUDIT_SINCE,
+    SET_AUDIT_REQUEST,
+    SET_AUDIT_OF_KEY,
+    SET_AUDIT_TABLE,
+    SET_AUDIT_EVENT,
+    SET_AUDIT_FORMAT,
+    SET_AUDIT_HEAD,
     /* building tables */
     SET_LOG_FILE,
     SET_VOCAB_SIZE,
@@ -230,7 +244,8 @@ enum {
     FOR_CLASSIFY = 1 << 18,
     FOR_FEEDBACK = 1 << 19,
     FOR_PREPARE = 1 << 20,
-    FOR_ALL = (1 << 21) - 1
+    FOR_AUDIT = 1 << 21,
+    FOR_ALL = (1 << 22) - 1
 };
 
 enum setting_type {

@@ -272,6 +272,7 @@ void wane__http_completed(void *server, struct MHD_Connection *connection, void 
               exchange->reused_tokens, exchange->reply_tokens, 1000 * (wane__now() - exchange->started),
               exchange->problem.kind ? ": " : "", exchange->problem.text);
     bool had_ticket = exchange->ticket != NULL;
+    wane__http_audit_done(exchange, status);
     free_exchange(exchange);
     if (had_ticket) atomic_fetch_sub(&owner->replies, 1);
 }

@@ -7,6 +7,7 @@
 #ifndef WANE_SERVER_HTTP_H
 #define WANE_SERVER_HTTP_H
 
+#include "server/http_audit.h"
 #include "server/server_internal.h"
 
 #include <microhttpd.h>
@@ -47,6 +48,11 @@ struct wane__exchange {
     struct wane__buf asked, said;
     bool said_enough;
     char domain_note[96]; /* header wane-domain-mismatch; "": none           */
+
+    /* The audit log's (http_audit.c). */
+    bool owes_record;              /* it was admitted, and no ticket writes its record */
+    struct wane__audited *audited; /* what the ticket's end writes; NULL: nothing      */
+    char audit_features[512]; /* JSON, by whoever switches features for a request; "": those of the server */
 
     struct wane__buf text;     /* whole reply, not streamed                       */
     struct wane__buf head;     /* what each OpenAI object starts with             */

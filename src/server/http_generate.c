@@ -93,11 +93,14 @@ static bool parse(struct wane__exchange *exchange, wane_tokens *tokens) {
 static bool submit(struct wane__exchange *exchange, const wane_tokens *tokens) {
     struct wane_server *server = exchange->server;
     wane_error error = {0};
+    struct wane__watch watch;
     exchange->call.generation.tenant = exchange->key.tenant;
     exchange->call.generation.id = exchange->reply_id;
     exchange->call.generation.kind = kind_of(exchange);
-    int code = wane_scheduler_submit(server->scheduler, tokens->id, tokens->count, &exchange->call.generation,
-                                     &exchange->ticket, &error);
+    wane__http_audit_begin(exchange, &watch);
+    int code = wane__scheduler_submit(server->scheduler, tokens->id, tokens->count,
+                                      &exchange->call.generation, &watch, &exchange->ticket, &error);
+    wane__http_audit_submitted(exchange, code == WANE_OK);
     if (code == WANE_OK) {
         atomic_fetch_add(&server->replies, 1);
         return true;
@@ -116,6 +119,7 @@ void wane__http_note(struct wane__exchange *exchange, const wane_event *event) {
     if (event->kind != WANE_EVENT_START) exchange->reply_tokens = event->reply_tokens;
     if (event->kind == WANE_EVENT_END) wane__metrics_reply(&exchange->server->metrics, event);
     wane__http_keep(exchange, event);
+    wane__http_audit_see(exchange, event);
 }
 
 enum wane__wait wane__http_wait(struct wane__exchange *exchange, uint32_t silence_ms, wane_event *event) {
@@ -171,6 +175,8 @@ static enum MHD_Result reply_count(struct wane__exchange *exchange, size_t count
 enum MHD_Result wane__http_generate(struct wane__exchange *exchange) {
     wane_tokens tokens = {0};
     enum MHD_Result result;
+    if (exchange->route->api != WANE__API_COUNT && !wane__http_audit_admit(exchange))
+        return wane__http_refuse(exchange);
     wane__http_pause_timeout(exchange); /* a long prompt takes its time already here */
     bool fine = parse(exchange, &tokens);
     size_t count = tokens.count;

@@ -147,6 +147,7 @@ static enum MHD_Result answer_ready(struct wane__exchange *exchange) {
     wane_scheduler_get_state(exchange->server->scheduler, &state);
     const char *why = NULL;
     if (state.stuck) why = "one engine call has run for over a minute";
+    if (wane__server_audit_stops(exchange->server)) why = "the audit log cannot be written";
     if (state.stopping || atomic_load(&exchange->server->stopping)) why = "the server is stopping";
     if (why == NULL) {
         wane__buf_text(&exchange->out, "{\"ready\":true}");
@@ -192,6 +193,7 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);
     wane__http_feedback_metrics(server, &exchange->out);
+    wane__http_audit_metrics(server, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

@@ -214,6 +214,12 @@ static int refuse(wane_scheduler *s, int code) {
 
 int wane_scheduler_submit(wane_scheduler *s, const int32_t *tokens, size_t count,
                           const wane_generation *generation, wane_ticket **ticket, wane_error *error) {
+    return wane__scheduler_submit(s, tokens, count, generation, NULL, ticket, error);
+}
+
+int wane__scheduler_submit(wane_scheduler *s, const int32_t *tokens, size_t count,
+                           const wane_generation *generation, const struct wane__watch *watch,
+                           wane_ticket **ticket, wane_error *error) {
     wane__clear(error);
     if (s == NULL || ticket == NULL)
         return wane__fail(error, WANE_EINVAL, "The scheduler or the place for the ticket is NULL.");
@@ -235,6 +241,7 @@ int wane_scheduler_submit(wane_scheduler *s, const int32_t *tokens, size_t count
     if (rc == WANE_OK) {
         t->submitted = now;
         t->deadline = deadline_of(s, generation, now);
+        if (watch != NULL) t->watch = *watch;
         *ticket = t;
         enqueue(s, t);
         poke(s);

@@ -483,6 +483,7 @@ static bool deliver(wane_scheduler *s, struct wane__slot *slot, int row, int kee
     bool goes_on = wane__ahead_take(&slot->ahead, &t->reply, row);
     if (!goes_on) wane__slot_truncate(s, slot, keep);
     event.drafted = t->reply.step.drafted;
+    t->reply.account.drafted += event.drafted;
     return hand_out(s, slot, &event) && goes_on;
 }
 

@@ -234,6 +234,8 @@ static int start(struct wane_server *server, const wane_server_options *options,
     server->port = port_of(*listener);
     server->keyless_admin = local && server->keys == NULL;
     describe_model(server);
+    code = wane__server_open_audit(server, options->audit, error);
+    if (code != WANE_OK) return code;
     wane_scheduler_options scheduler = options->scheduler;
     if (scheduler.log == NULL) {
         scheduler.log = options->log;
@@ -296,6 +298,7 @@ void wane_server_free(wane_server *server) {
     wane__keys_free(server->keys);
     wane__server_free_quality(server);
     wane__server_close_feedback(server);
+    wane__server_close_audit(server);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

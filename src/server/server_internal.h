@@ -34,7 +34,8 @@ struct wane_server {
     const wane_classifier *classifier; /* NULL: none */
     int ssp_domain;                    /* WANE_SSP_DOMAIN_… */
     atomic_ullong domain_seen[WANE_DOMAINS_MOST + 1], domain_mismatch[WANE_DOMAINS_MOST + 1]; /* last: none */
-    struct wane__ratings *ratings; /* http_feedback.c; NULL: none are taken */
+    struct wane__ratings *ratings;    /* http_feedback.c; NULL: none are taken */
+    struct wane__server_audit *audit; /* http_audit.c; NULL: no log is written */
     size_t max_body;
     int max_connections;
     uint32_t ping_ms;

@@ -14,6 +14,7 @@
  *     memo (bytes), memo_file, memo_save (seconds), draft
  *     table, table_key, table_meaning ("argmax"), table_poll_ms
  *     record        an object: folder, plain, all_logits, redact_file, queue_bytes
+ *     audit         an object: file, key_file, failure ("stop"), text
  *     quality       an object with fields of wane_quality; mode and final_value are strings
  *     domains       an object of such objects, by name
  *     request_modes names of modes
@@ -282,6 +283,17 @@ static int open_recorder(const json_t *file, wane_model *model, wane_recorder **
     return wane_recorder_open(model, &options, recorder, error);
 }
 
+static void read_audit(const json_t *file, wane_audit_options *audit, wane_server_options *options) {
+    const json_t *from = json_object_get(file, "audit");
+    wane_audit_options_init(audit);
+    audit->path = json_string_value(json_object_get(from, "file"));
+    audit->key_file = json_string_value(json_object_get(from, "key_file"));
+    audit->text = json_is_true(json_object_get(from, "text"));
+    const char *failure = json_string_value(json_object_get(from, "failure"));
+    if (failure != NULL && strcmp(failure, "stop") == 0) audit->failure = WANE_AUDIT_STOP;
+    if (from != NULL) options->audit = audit;
+}
+
 /* Signals are blocked in every thread and waited for here: nothing runs inside a handler. */
 static int serve(struct setup *setup, const sigset_t *signals) {
     wane_error error = {0};
@@ -290,7 +302,9 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     wane_server *server = NULL;
     wane_recorder *recorder = NULL;
     wane_server_options options;
+    wane_audit_options audit;
     read_options(setup->file, &options);
+    read_audit(setup->file, &audit, &options);
     read_qualities(setup->file, setup, &options);
     int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
     if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
