@@ -275,22 +275,25 @@ static bool write_batch(struct wane__audit *a) {
     return false;
 }
 
+/* Something that was tried, and must be tried again. */
+static bool is_pending(const struct wane__audit *a) {
+    return a->batch != NULL || a->start != NULL;
+}
+
 /* Under the lock: what there is to write. */
 static void take_batch(struct wane__audit *a) {
-    if (a->batch != NULL) return;
+    if (is_pending(a)) return;
     a->batch = a->first;
     a->first = a->last = a->gap = NULL;
 }
 
 /* Under the lock: sleep until there is something to write, and a moment longer for company; or until the next tick. */
 static void wait_for_notes(struct wane__audit *a, double tick, double retry) {
-    while (!a->ending && wane__now() < tick && (a->first == NULL || a->batch != NULL) &&
-           !(a->batch != NULL && wane__now() >= retry)) {
-        double until = a->batch != NULL && retry < tick ? retry : tick;
-        wane__os_cond_wait(&a->work, &a->lock, until);
-    }
+    bool pending = is_pending(a);
+    while (!a->ending && wane__now() < tick && (pending ? wane__now() < retry : a->first == NULL))
+        wane__os_cond_wait(&a->work, &a->lock, pending && retry < tick ? retry : tick);
     double company = wane__now() + a->options.gather_ms / 1e3;
-    while (!a->ending && a->batch == NULL && a->first != NULL && wane__now() < company && !is_full(a, 0))
+    while (!a->ending && !pending && a->first != NULL && wane__now() < company && !is_full(a, 0))
         wane__os_cond_wait(&a->work, &a->lock, company);
 }
 
@@ -309,7 +312,7 @@ static void *write_notes(void *user) {
         if (wane__now() >= tick) tick = wane__now() + TICK_SECONDS;
         pthread_mutex_lock(&a->lock);
         take_batch(a);
-        bool due = a->batch != NULL && (ending || wane__now() >= retry);
+        bool due = is_pending(a) && (ending || wane__now() >= retry);
         pthread_mutex_unlock(&a->lock);
         bool fine = !due || write_batch(a);
         if (!fine) retry = wane__now() + a->options.retry_ms / 1e3;
@@ -317,7 +320,7 @@ static void *write_notes(void *user) {
         if (due) a->tried++;
         pthread_cond_broadcast(&a->settled);
         if (!ending) continue;
-        if ((a->batch == NULL && a->first == NULL) || wane__now() >= give_up) break;
+        if ((!is_pending(a) && a->first == NULL) || wane__now() >= give_up) break;
         if (!fine) wane__os_cond_wait(&a->work, &a->lock, wane__now() + 0.05);
     }
     a->ended = true;
@@ -390,15 +393,14 @@ static void discard(struct wane__audit *a) {
     wane__free(a);
 }
 
-static bool is_there(const char *path) {
-    struct stat facts;
-    return stat(path, &facts) == 0 && facts.st_size > 0;
-}
-
 /* A log that is there, but cannot be used now, is a failure like a later one, unless nothing may go unrecorded. */
 static int begin(struct wane__audit *a, wane_error *error) {
     wane_error detail = {0};
-    bool strict = a->options.failure == WANE_AUDIT_STOP, there = is_there(a->path);
+    struct stat facts;
+    bool strict = a->options.failure == WANE_AUDIT_STOP, named = stat(a->path, &facts) == 0;
+    if (named && !S_ISREG(facts.st_mode))
+        return wane__fail(error, WANE_EFORMAT, "The audit log %s is no plain file.", a->path);
+    bool there = named && facts.st_size > 0;
     int status = open_file(a, true, &detail);
     bool in_use = status == WANE_EBUSY && a->count.fd < 0;
     if (status == WANE_OK && !write_batch(a) && strict)

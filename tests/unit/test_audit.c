@@ -430,13 +430,16 @@ static void test_damaged(void **state) {
         assert_true(status == WANE_OK ? v.fault != WANE_AUDIT_WHOLE && v.record <= 403
                                       : error.text[0] != '\0');
     }
-    for (size_t at = 4096 * 6 + 100; at < size; at += 40007) { /* a byte in a page of records */
+    int flipped = 0;
+    for (size_t at = 4096; at + 8 < size; at++) { /* a byte of a record */
+        if (memcmp(bytes + at, "req_", 4) != 0 || (at & 31) != 0) continue;
         bytes[at] = (char)(bytes[at] ^ 0x55);
         assert_int_equal(wane__file_write(path, "it", bytes, size, 0600, NULL), WANE_OK);
         bytes[at] = (char)(bytes[at] ^ 0x55);
-        wane_audit_verdict v = check();
-        assert_int_not_equal(v.fault, WANE_AUDIT_WHOLE);
+        assert_int_equal(check().fault, WANE_AUDIT_CHANGED);
+        flipped++;
     }
+    assert_true(flipped > 3);
     wane__free(bytes);
 }
 
@@ -464,7 +467,7 @@ static void test_other_files(void **state) {
     o.path = "/nonexistent/log";
     assert_int_equal(wane__audit_open(&o, &a, &error), WANE_EIO);
     o.path = folder;
-    assert_int_not_equal(wane__audit_open(&o, &a, &error), WANE_OK);
+    assert_int_equal(wane__audit_open(&o, &a, &error), WANE_EFORMAT);
 }
 
 /* ------------------------------------------------------------------- the key */
@@ -816,8 +819,11 @@ static void test_many_at_once(void **state) {
 /* Who may read, but not write: an auditor's copy on a medium of its own. */
 static void test_a_folder_to_read(void **state) {
     (void)state;
-    if (geteuid() == 0) skip(); /* root may write anywhere */
     write_log(2);
+    bool root = geteuid() == 0; /* who may write anywhere */
+    char command[96];
+    snprintf(command, sizeof command, "chown -R 65534 %s", folder);
+    if (root) assert_int_equal(system(command) | seteuid(65534), 0);
     chmod(path, 0400);
     chmod(folder, 0500);
     assert_whole(5);
@@ -829,6 +835,7 @@ static void test_a_folder_to_read(void **state) {
     while (!state_of(a).ok) usleep(1000);
     wane__audit_close(a);
     assert_whole(7);
+    if (root) assert_int_equal(seteuid(0), 0);
 }
 
 int main(void) {
