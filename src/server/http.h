@@ -52,7 +52,7 @@ struct wane__exchange {
     /* The audit log's (http_audit.c). */
     bool owes_record;              /* it was admitted, and no ticket writes its record */
     struct wane__audited *audited; /* what the ticket's end writes; NULL: nothing      */
-    char audit_features[512]; /* JSON, by whoever switches features for a request; "": those of the server */
+    char audit_side[320];          /* which side of a rollout it is on, in words; "": none */
 
     struct wane__buf text;     /* whole reply, not streamed                       */
     struct wane__buf head;     /* what each OpenAI object starts with             */

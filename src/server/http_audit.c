@@ -27,7 +27,7 @@ enum { TEXT_MOST = 64 << 10 };
 struct sights {
     wane_table_state table;
     uint64_t trips;
-    bool out;
+    bool out, certified;
     char head[500];
 };
 
@@ -56,6 +56,7 @@ static void look(struct wane_server *server, struct sights *s) {
     wane_model_get_head_state(server->model, &head);
     s->trips = gate.breaker_trips;
     s->out = gate.breaker_out;
+    s->certified = head.certified;
     snprintf(s->head, sizeof s->head, "%s", head.reason);
 }
 
@@ -119,7 +120,7 @@ static void describe_start(struct wane_server *server, const struct sights *s, s
     wane__buf_format(
         out, ",\"model_bytes\":%llu,\"fingerprint\":\"%s\",\"mode\":\"%s\",\"head\":\"%s\",\"pid\":%ld}",
         (unsigned long long)facts->file_bytes, server->fingerprint, wane_mode_name(server->quality.mode),
-        s->head[0] == '\0' ? "certified" : "dense", (long)getpid());
+        s->certified ? "certified" : "dense", (long)getpid());
 }
 
 int wane__server_open_audit(struct wane_server *server, const wane_audit_options *options,
@@ -241,15 +242,11 @@ static void note_policy(const struct wane__exchange *x, struct wane__audit_note 
     wane__buf_free(&out);
 }
 
-/* What could have a part in the answer; whoever decides that for each request says it himself, in `audit_features`. */
+/* What could have a part in the answer, and the request's side of a rollout. */
 static void note_features(const struct wane__exchange *x, struct wane__audit_note *note) {
     wane_model *model = x->server->model;
     wane_head_state head;
     wane_draft_state drafts;
-    if (x->audit_features[0] != '\0') {
-        wane__audit_note_text(note, WANE_AUDIT_FEATURES, x->audit_features);
-        return;
-    }
     wane_model_get_head_state(model, &head);
     wane_model_get_draft_state(model, &drafts);
     bool judged = x->quality.mode == WANE_MODE_WANE;
@@ -262,13 +259,19 @@ static void note_features(const struct wane__exchange *x, struct wane__audit_not
                 {"memo", model->memo != NULL && !x->call.generation.no_memo},
                 {"gate", judged && model->gate.gate != NULL},
                 {"governor", judged && x->quality.governor}};
-    char text[128] = "[";
-    size_t used = 1;
+    struct wane__buf out = {0};
+    int some = 0;
+    wane__buf_text(&out, "{\"on\":[");
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (list[i].on)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s\"%s\"", used > 1 ? "," : "",
-                                     list[i].name);
-    wane__audit_note_format(note, WANE_AUDIT_FEATURES, "%s]", text);
+        if (list[i].on) wane__buf_format(&out, "%s\"%s\"", some++ > 0 ? "," : "", list[i].name);
+    wane__buf_text(&out, "]");
+    if (x->audit_side[0] != '\0') {
+        wane__buf_text(&out, ",\"rollout\":");
+        put_string(&out, x->audit_side);
+    }
+    wane__buf_text(&out, "}");
+    if (!out.failed) wane__audit_note_bytes(note, WANE_AUDIT_FEATURES, out.data, out.size);
+    wane__buf_free(&out);
 }
 
 /* The end of a text, from the beginning of a character on. */
