@@ -299,6 +299,7 @@ typedef struct wane_sampling {
 typedef struct wane_quality wane_quality;                   /* wane/quality.h */
 typedef struct wane_classifier wane_classifier;             /* wane/domains.h */
 typedef struct wane_feedback_options wane_feedback_options; /* wane/feedback.h */
+typedef struct wane_alert_options wane_alert_options;       /* wane/alerts.h */
 
 typedef struct wane_generation {
     size_t size;
@@ -406,6 +407,8 @@ typedef struct wane_scheduler_options {
     int window_ms;          /* how long the first request of an idle moment waits for company; 5   */
     int max_batch_requests; /* sequences in one engine call; default 32                            */
     int prompt_chunk;       /* prompt tokens in one call while others decode; default 128          */
+    int watchdog_ms;        /* an engine call that takes longer counts as stuck, unless calls have been
+                               seen to take long (docs/alerts.md); default 10000; 0: none ever does */
     uint32_t max_ms;        /* server limit on a request's deadline; 0: none                       */
     bool no_prefix_reuse;
     bool
@@ -448,7 +451,10 @@ WANE_API void wane_ticket_free(wane_ticket *ticket);
 /* A moment's picture of the scheduler. Counters never fall. */
 typedef struct wane_scheduler_state {
     int slots, slots_busy, queued;
-    bool stopping, stuck; /* stuck: one engine call has run for over 60 s          */
+    bool stopping, stuck; /* stuck: the engine call under way takes longer than the watchdog allows */
+    int call_sequences;   /* of the engine call under way; 0: none is */
+    double call_seconds, call_bound; /* how long it was seen to run; what the watchdog allows it */
+    uint64_t stuck_calls;            /* calls that were stuck, whether they came back or not */
     uint64_t accepted, refused, completed, cancelled, failed, timed_out;
     uint64_t prompt_tokens, reused_tokens, reply_tokens;
     uint64_t votes, votes_changed;      /* votes over answers; those in which another than the first stood */
@@ -460,6 +466,8 @@ typedef struct wane_scheduler_state {
     uint64_t kv_held, kv_cells; /* of sequences that hold something: tokens in them; room for so many */
 } wane_scheduler_state;
 
+/* It is by looking that the watchdog notices: look at least this often, in seconds. A server does. */
+WANE_API double wane_scheduler_watch_seconds(const wane_scheduler *scheduler);
 WANE_API void wane_scheduler_get_state(wane_scheduler *scheduler, wane_scheduler_state *state);
 
 /* ------------------------------------------------------------------ server */
@@ -491,6 +499,7 @@ typedef struct wane_server_options {
         *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
     int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
     const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
+    const wane_alert_options *alerts;      /* copied; NULL: nobody but the log is told */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
@@ -615,6 +624,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #ifdef __cplusplus
 }
 #endif
+#include "wane/alerts.h"
 #include "wane/correction.h"
 #include "wane/domains.h"
 #include "wane/draft.h"

@@ -24,6 +24,8 @@ struct wane__model_table {
     atomic_ullong grade[3]; /* by enum wane__grade; misses are of contexts that are in the table */
     atomic_ullong absent, taken;
     atomic_ullong source[WANE__SLMT_SOURCES];
+    pthread_mutex_t lock;
+    char diverged[65]; /* digest of the table that last did; under the lock */
 };
 
 /* Close it; NULL is fine. */

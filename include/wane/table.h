@@ -127,7 +127,9 @@ typedef struct wane_table_state {
     char digest[65];  /* "" while it is off                                 */
     uint32_t entries, positions, continuations;
     uint64_t bytes;
-    uint64_t reloads, failures; /* of reloading */
+    bool diverged;              /* it is off because it did (wane/alerts.h) */
+    uint64_t reloads, failures; /* of reloading                             */
+    uint64_t failed_in_row;     /* failures since a table was last taken in */
     /* Tokens, since the model was loaded. */
     uint64_t strict, rank; /* hits, by grade                                */
     uint64_t miss;         /* the context is in the table, but does not fit */

@@ -187,14 +187,8 @@ int gate_attach(const struct settings *settings, wane_model *model, unsigned mod
 /* The same of its profile, and of a probe for consistency. */
 int governor_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
                     void *log_user);
-/* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
-struct breaker_alert {
-    wane_log_fn log;
-    void *log_user;
-    const char *command;
-};
-int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes,
-                   struct breaker_alert *alarm);
+/* Arm the breaker. */
+int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
 /* The steps of a setting that lists them; EXIT_FINE, or EXIT_USAGE after a complaint. */

@@ -154,6 +154,7 @@ static void server_options(const struct settings *settings, struct logging *logg
     options->scheduler.window_ms = setting_int(settings, SET_WINDOW);
     options->scheduler.max_batch_requests = setting_int(settings, SET_BATCH_REQUESTS);
     options->scheduler.prompt_chunk = setting_int(settings, SET_PROMPT_CHUNK);
+    options->scheduler.watchdog_ms = setting_int(settings, SET_WATCHDOG);
     options->scheduler.max_ms = (uint32_t)setting_int(settings, SET_DEADLINE);
     options->scheduler.no_prefix_reuse = !setting_on(settings, SET_PREFIX_REUSE);
 }
@@ -217,6 +218,22 @@ static int feedback_options(const struct settings *settings, wane_feedback_optio
     return status;
 }
 
+/* What switches itself off, and who is told. */
+static int alert_options(const struct settings *settings, wane_model *model, wane_alert_options *alerts,
+                         wane_error *error) {
+    wane_alert_options_init(alerts);
+    alerts->url = setting_text(settings, SET_ALERT_URL);
+    alerts->secret_file = setting_text(settings, SET_ALERT_SECRET);
+    alerts->command = setting_text(settings, SET_ALERT_COMMAND);
+    alerts->breaker_command = setting_text(settings, SET_BREAKER_COMMAND);
+    alerts->attempts = setting_int(settings, SET_ALERT_ATTEMPTS);
+    alerts->timeout_ms = setting_int(settings, SET_ALERT_TIMEOUT);
+    alerts->retry_ms = setting_int(settings, SET_ALERT_RETRY);
+    alerts->reload_failures = setting_int(settings, SET_BREAKER_RELOADS);
+    return wane_model_set_divergence_limit(model, (unsigned)setting_int(settings, SET_BREAKER_DIVERGENCES),
+                                           error);
+}
+
 static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
                  unsigned request_modes) {
     wane_server_options options;
@@ -235,7 +252,10 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     options.domain_count = domains.count;
     wane_classifier *classifier = NULL;
     wane_feedback_options feedback;
+    wane_alert_options alerts;
+    options.alerts = &alerts;
     int started = feedback_options(settings, &feedback, &options, &classifier, &error);
+    if (started == WANE_OK) started = alert_options(settings, model, &alerts, &error);
     if (started == WANE_OK) started = wane_server_start(model, &options, &server, &error);
     domains_free(&domains);
     if (started != WANE_OK) {
@@ -293,13 +313,12 @@ int command_serve(struct settings *settings) {
              facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
     const char *folder = setting_text(settings, SET_RECORD);
     wane_recorder *recorder = NULL;
-    struct breaker_alert alarm = {.log = log_line, .log_user = &logging};
     unsigned modes = modes_used(settings);
     code = table_attach(settings, model);
     if (code == EXIT_FINE) code = rules_attach(settings, model, modes);
     if (code == EXIT_FINE) code = gate_attach(settings, model, modes, log_line, &logging);
     if (code == EXIT_FINE) code = governor_attach(settings, model, modes, log_line, &logging);
-    if (code == EXIT_FINE) code = breaker_attach(settings, model, modes, &alarm);
+    if (code == EXIT_FINE) code = breaker_attach(settings, model, modes);
     if (code == EXIT_FINE) code = reward_attach(settings, model);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);

@@ -132,8 +132,9 @@ static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out
     wane__metric_whole(out, "wane_queue_length", gauge, "Requests that wait for a sequence.",
                        (uint64_t)s->queued);
     wane__metric_whole(out, "wane_stopping", gauge, "1 while the server stops.", s->stopping);
-    wane__metric_whole(out, "wane_engine_stuck", gauge, "1 while one engine call has run for over 60 s.",
-                       s->stuck);
+    wane__metric_whole(out, "wane_engine_stuck", gauge,
+                       "1 while an engine call takes longer than the watchdog allows.", s->stuck);
+    wane__metric_whole(out, "wane_engine_stuck_total", counter, "Engine calls that did.", s->stuck_calls);
     wane__metric_whole(out, "wane_requests_accepted_total", counter, "Requests taken into the queue.",
                        s->accepted);
     wane__metric_whole(out, "wane_requests_refused_total", counter, "Requests refused by a full queue.",

@@ -6,6 +6,7 @@
 #include "server/route.h"
 
 #include "model.h"
+#include "server/alerts.h"
 #include "server/json.h"
 
 #include <stdio.h>
@@ -34,6 +35,8 @@ static const struct wane__route routes[] = {
     {"/metrics", "GET, HEAD", true, true, OPENAI, 0, answer_metrics},
     {"/v1/wane/feedback", "POST", true, true, OPENAI, 0, wane__http_feedback},
     {"/v1/wane/table/reload", "POST", true, true, OPENAI, 0, answer_reload},
+    {"/v1/wane/alerts", "GET, HEAD", true, true, OPENAI, 0, wane__http_alerts},
+    {"/v1/wane/alerts/arm", "POST", true, true, OPENAI, 0, wane__http_arm},
     {"/", "GET, HEAD", false, true, OPENAI, 0, answer_page},
     {"other", "", false, true, OPENAI, 0, NULL},
 };
@@ -144,11 +147,14 @@ static enum MHD_Result answer_health(struct wane__exchange *exchange) {
 
 static enum MHD_Result answer_ready(struct wane__exchange *exchange) {
     wane_scheduler_state state;
+    char why[300] = "";
+    bool ready = !wane__alerts_unready(exchange->server, why, sizeof why);
     wane_scheduler_get_state(exchange->server->scheduler, &state);
-    const char *why = NULL;
-    if (state.stuck) why = "one engine call has run for over a minute";
-    if (state.stopping || atomic_load(&exchange->server->stopping)) why = "the server is stopping";
-    if (why == NULL) {
+    if (state.stopping || atomic_load(&exchange->server->stopping)) {
+        snprintf(why, sizeof why, "the server is stopping");
+        ready = false;
+    }
+    if (ready) {
         wane__buf_text(&exchange->out, "{\"ready\":true}");
         return wane__http_send(exchange, MHD_HTTP_OK, "application/json");
     }
@@ -192,10 +198,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);
     wane__http_feedback_metrics(server, &exchange->out);
+    wane__http_alert_metrics(server, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
-static bool check_admin(struct wane__exchange *exchange) {
+bool wane__route_check_admin(struct wane__exchange *exchange) {
     const struct wane__key *key = &exchange->key;
     if (key->admin) return true;
     if (exchange->server->keys == NULL)
@@ -215,7 +222,7 @@ static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
     struct wane__buf *out = &exchange->out;
     wane_table_state table;
     wane_error error = {0};
-    if (!check_admin(exchange)) return wane__http_refuse(exchange);
+    if (!wane__route_check_admin(exchange)) return wane__http_refuse(exchange);
     int code = wane_model_reload_table(exchange->server->model, &error);
     if (code == WANE_ENOENT) {
         wane_model_get_table_state(exchange->server->model, &table);
@@ -231,10 +238,10 @@ static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
     }
     wane_model_get_table_state(exchange->server->model, &table);
     wane__buf_format(out,
-                     "{\"on\":true,\"digest\":\"%s\",\"verified\":%s,\"entries\":%u,\"positions\":%u,"
+                     "{\"on\":%s,\"digest\":\"%s\",\"verified\":%s,\"entries\":%u,\"positions\":%u,"
                      "\"continuations\":%u,\"bytes\":%llu}",
-                     table.digest, table.verified ? "true" : "false", table.entries, table.positions,
-                     table.continuations, (unsigned long long)table.bytes);
+                     table.on ? "true" : "false", table.digest, table.verified ? "true" : "false",
+                     table.entries, table.positions, table.continuations, (unsigned long long)table.bytes);
     return wane__http_send(exchange, MHD_HTTP_OK, "application/json");
 }
 
@@ -249,6 +256,8 @@ static enum MHD_Result answer_page(struct wane__exchange *exchange) {
                         "GET  /v1/models\n"
                         "POST /v1/wane/feedback         say what a reply was worth\n"
                         "POST /v1/wane/table/reload     read the table's file anew\n"
+                        "GET  /v1/wane/alerts           what is wrong now, and whom it was told\n"
+                        "POST /v1/wane/alerts/arm       switch on what switched itself off\n"
                         "GET  /health  /ready  /metrics\n\n"
                         "docs/api.md describes fields, errors and streams.\n");
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8");

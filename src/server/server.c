@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/os.h"
 #include "model.h"
+#include "server/alerts.h"
 #include "server/http.h"
 
 #include <errno.h>
@@ -229,6 +230,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
         if (code == WANE_OK) code = wane__server_check_keys(server, options->key_file, error);
     }
     if (code == WANE_OK) code = wane__server_open_feedback(server, options->feedback, error);
+    if (code == WANE_OK) code = wane__server_open_alerts(server, options->alerts, error);
     if (code == WANE_OK) code = open_listener(options, listener, &local, error);
     if (code != WANE_OK) return code;
     server->port = port_of(*listener);
@@ -241,6 +243,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     }
     scheduler.drill = scheduler.drill || wane__server_may_vote(server);
     code = wane_scheduler_new(server->model, &scheduler, &server->scheduler, error);
+    if (code == WANE_OK) code = wane__server_watch(server, error);
     return code == WANE_OK ? start_http(server, options, *listener, error) : code;
 }
 
@@ -292,6 +295,7 @@ void wane_server_stop(wane_server *server, uint32_t grace_ms) {
 void wane_server_free(wane_server *server) {
     if (server == NULL) return;
     wane_server_stop(server, 0);
+    wane__server_close_alerts(server);
     wane_scheduler_free(server->scheduler);
     wane__keys_free(server->keys);
     wane__server_free_quality(server);
