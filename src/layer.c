@@ -110,7 +110,10 @@ static int draw_checked(struct wane__reply *reply, int row, struct wane__correct
     if (status == WANE_OK) wane__rows_remember(reply->rows, &certified);
     int result = wane__model_governor_draw(reply, &reply->row.dense.source, &step->choice, did, error);
     if (result != WANE_OK) return result;
+    uint64_t before = reply->rows->divergences;
     wane__rows_judge(reply->rows, row, &reply->row, status, &certified, &step->choice);
+    step->looked |= 1u << WANE_WATCHED_HEAD;
+    if (reply->rows->divergences != before) step->parted |= 1u << WANE_WATCHED_HEAD;
     step->origin = WANE__ORIGIN_DENSE;
     return WANE_OK;
 }

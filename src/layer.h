@@ -44,7 +44,8 @@ struct wane__step {
     bool changed;                 /* a correction had a hand in the token      */
     bool is_end;                  /* the token ends the turn                   */
     bool drafted;                 /* it was proposed ahead, and drawn          */
-    wane_finish finish;           /* NONE while the reply goes on              */
+    unsigned looked, parted; /* shadow checks: 1 << WANE_WATCHED_… that were compared; that were another */
+    wane_finish finish;      /* NONE while the reply goes on              */
 };
 
 struct wane__tap; /* record.h */

@@ -165,12 +165,14 @@ static void judge(struct wane__reply *reply, const struct wane__memo_key *key) {
     struct wane__step *step = &reply->step;
     int32_t drawn = step->choice.token;
     float behind = drawn == recall->expected ? 0 : distance_behind(reply, recall->expected);
+    step->looked |= 1u << WANE_WATCHED_MEMO;
     if (!(behind > WANE__CLEARLY_LESS)) {
         step->choice.token = recall->expected;
         step->is_end = reply->engine->ops->is_end(reply->engine, recall->expected);
         wane__divergence_same(watch_of(reply));
         return;
     }
+    step->parted |= 1u << WANE_WATCHED_MEMO;
     wane__memo_correct(recall->memo->memo, key, drawn);
     wane__divergence_found(
         watch_of(reply), reply->engine->log,

@@ -80,17 +80,19 @@ static void judge(struct wane__reply *reply, const struct wane__slmt *slmt,
                   const struct wane__slmt_hit *hit) {
     struct wane__model_table *table = reply->rows->table;
     struct wane__divergence *watch = &reply->rows->watch[WANE_WATCHED_TABLE];
-    const struct wane__step *step = &reply->step;
+    struct wane__step *step = &reply->step;
     bool whole = hit->source == WANE__SLMT_CONTEXT, checked = reply->row.checked && step->slmt_used;
     struct wane__source *source = checked ? &reply->row.dense.source : step->source;
     struct wane__candidate best;
     float less;
     if ((!whole && !checked) || !wane__sampler_is_plain(reply->sampler)) return;
     if (!compare(reply, source, hit->top[0].token, &best, &less)) return;
+    step->looked |= 1u << WANE_WATCHED_TABLE;
     if (!(less > WANE__CLEARLY_LESS)) {
         wane__divergence_same(watch);
         return;
     }
+    step->parted |= 1u << WANE_WATCHED_TABLE;
     pthread_mutex_lock(&table->lock);
     memcpy(table->diverged, slmt->digest, sizeof table->diverged);
     pthread_mutex_unlock(&table->lock);

@@ -276,6 +276,7 @@ void wane__rows_judge(struct wane__rows *rows, int row, struct wane__row *view, 
     else
         same = true;
     if (same) wane__divergence_same(watch);
+    rows->divergences += !same;
     pthread_mutex_lock(&rows->lock);
     rows->state.shadow_checks++;
     rows->state.divergences += !same;
@@ -288,7 +289,8 @@ void wane__rows_settle(struct wane__rows *rows) {
     if (rows->head != NULL) wane__head_get_counts(rows->head, &counts);
     pthread_mutex_lock(&rows->lock);
     wane_head_state *state = &rows->state;
-    state->certified = wane__rows_certified(rows);
+    state->certified =
+        rows->head != NULL && rows->mode == WANE_HEAD_CERTIFIED; /* unless it is off: the reader looks */
     state->rows = counts.rows;
     state->questions = counts.questions;
     state->survivors1 = counts.survivors1;

@@ -71,6 +71,7 @@ struct wane__rows {
     pthread_mutex_t lock;
     wane_head_state state;
     struct wane__divergence watch[WANE_WATCHED]; /* of the head, and of what stands on its rows */
+    uint64_t divergences;                        /* of the head; the decoding thread's copy */
 };
 
 /* A row as the layer takes it. */

@@ -62,7 +62,7 @@ static void look_at_breaker(struct wane__alerts *a) {
     if (gate.breaker_trips > a->trips) {
         a->trips = gate.breaker_trips;
         atomic_store(&a->breaker.wakes, gate.breaker_recent);
-        wane__board_raise(a->board, WANE__ALERT_GATE_BREAKER,
+        wane__board_break(a->board, WANE__ALERT_GATE_BREAKER, "gate",
                           "breaker out: %d votes woke in %d s; temperatures are capped until it is quiet",
                           gate.breaker_recent, a->server->quality.breaker_seconds);
     }

@@ -195,8 +195,10 @@ static void write_head(const wane_head_state *h, struct wane__buf *out) {
                          (unsigned long long)counts[i]);
     wane__metric_whole(out, "wane_shadow_checks_total", counter,
                        "Tokens that the dense head computed as well.", h->shadow_checks);
-    wane__metric_whole(out, "output_divergence_count", counter,
-                       "Of these, tokens that were not the certified head's.", h->divergences);
+    wane__metric_whole(
+        out, "output_divergence_count", counter,
+        "Times that a feature's token was not the plain path's; by feature: wane_divergences_total.",
+        h->divergences);
 }
 
 static void write_drafts(const wane_draft_state *d, struct wane__buf *out) {

@@ -173,6 +173,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_draft_state drafts;
     wane_model_get_head_state(server->model, &head);
     wane_model_get_draft_state(server->model, &drafts);
+    for (int i = 0; i < WANE_WATCHED; i++) { /* dashboards know one count, of all features */
+        wane_divergence_state diverged;
+        wane_model_get_divergences(server->model, i, &diverged);
+        if (i != WANE_WATCHED_HEAD) head.divergences += diverged.divergences;
+    }
     wane_table_state table;
     wane_model_get_table_state(server->model, &table);
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
