@@ -298,16 +298,21 @@ int wane__server_watch(struct wane_server *server, wane_error *error) {
     return a->running ? WANE_OK : wane__fail(error, WANE_ENOMEM, "no thread to watch the server");
 }
 
+void wane__server_unwatch(struct wane_server *server) {
+    struct wane__alerts *a = server->alerts;
+    if (a == NULL || !a->running) return;
+    pthread_mutex_lock(&a->lock);
+    a->ending = true;
+    pthread_cond_signal(&a->woken);
+    pthread_mutex_unlock(&a->lock);
+    pthread_join(a->thread, NULL);
+    a->running = false;
+}
+
 void wane__server_close_alerts(struct wane_server *server) {
     struct wane__alerts *a = server->alerts;
     if (a == NULL) return;
-    if (a->running) {
-        pthread_mutex_lock(&a->lock);
-        a->ending = true;
-        pthread_cond_signal(&a->woken);
-        pthread_mutex_unlock(&a->lock);
-        pthread_join(a->thread, NULL);
-    }
+    wane__server_unwatch(server);
     double until = wane__now() + LAST_WORDS_SECONDS;
     for (int i = 0; i < WANE__ALERT_HOOKS; i++) {
         double left = until - wane__now();

@@ -17,7 +17,9 @@ int wane__server_open_alerts(struct wane_server *server, const wane_alert_option
                              wane_error *error);
 /* Begin to look; when the scheduler is there. */
 int wane__server_watch(struct wane_server *server, wane_error *error);
-/* While the scheduler is still there. What waits gets a moment to go out. */
+/* No look any more: before anything goes that is looked at, or that steps back on a break. The board and the hooks stay. */
+void wane__server_unwatch(struct wane_server *server);
+/* When nobody raises alerts any more. What waits gets a moment to go out. */
 void wane__server_close_alerts(struct wane_server *server);
 /* For others who raise alerts, and who step back on a break. NULL before it is opened. */
 struct wane__board *wane__server_board(struct wane_server *server);

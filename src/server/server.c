@@ -295,11 +295,12 @@ void wane_server_stop(wane_server *server, uint32_t grace_ms) {
 void wane_server_free(wane_server *server) {
     if (server == NULL) return;
     wane_server_stop(server, 0);
-    wane__server_close_alerts(server);
+    wane__server_unwatch(server);
     wane_scheduler_free(server->scheduler);
     wane__keys_free(server->keys);
     wane__server_free_quality(server);
     wane__server_close_feedback(server);
+    wane__server_close_alerts(server);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);
