@@ -34,7 +34,7 @@ struct wane__alerts {
     char instance[24], host[256];
 
     pthread_mutex_t looking; /* one at a time; guards what was seen */
-    uint64_t trips;
+    uint64_t trips, stuck_calls, divergences[WANE_WATCHED];
     bool off[WANE_WATCHED];
 
     pthread_t thread;
@@ -80,8 +80,11 @@ static void look_at_divergences(struct wane__alerts *a) {
         const char *name = wane_watched_name(i);
         wane_divergence_state d;
         wane_model_get_divergences(a->server->model, i, &d);
-        bool broke = d.off && !a->off[i];
+        bool broke = d.off && !a->off[i], fresh = d.divergences > a->divergences[i];
         a->off[i] = d.off;
+        a->divergences[i] = d.divergences;
+        if (fresh && d.since == 0) /* between two looks it diverged and was armed */
+            wane__board_raise(a->board, alert, "the %s diverged from the plain path", name);
         if (broke)
             wane__board_break(
                 a->board, alert, name,
@@ -130,8 +133,12 @@ static void look_at_engine(struct wane__alerts *a) {
         say_stuck(&state, why, sizeof why);
         wane__board_raise(a->board, WANE__ALERT_STUCK, "%s", why);
     } else {
+        if (state.stuck_calls > a->stuck_calls) /* somebody else looked while it was */
+            wane__board_raise(a->board, WANE__ALERT_STUCK,
+                              "an engine call took longer than the watchdog allows");
         wane__board_clear(a->board, WANE__ALERT_STUCK, "the engine call returned");
     }
+    a->stuck_calls = state.stuck_calls;
 }
 
 void wane__alerts_look(struct wane_server *server) {

@@ -112,6 +112,7 @@ enum MHD_Result wane__http_arm(struct wane__exchange *exchange) {
     if (!wane__route_check_admin(exchange)) return wane__http_refuse(exchange);
     int feature = read_feature(exchange);
     if (feature < 0) return wane__http_refuse(exchange);
+    wane__alerts_look(exchange->server); /* what was found until now is told before it is forgotten */
     wane_model_arm(exchange->server->model, feature, NULL);
     return answer(exchange);
 }

@@ -177,6 +177,7 @@ def test_reload_failures(scripted, tmp_path):
     table = write_table(tmp_path, "t.slmt", -1)
     server = scripted(**SCRIPT, table=str(table), alerts={"reload_failures": 2})
     good = table.read_bytes()
+    held = open(table, "rb")  # or its inode would be the next file's, and that one would look like it, written into
     for i in range(1, 4):
         other = tmp_path / f"bad{i}"
         other.write_bytes(good[:5000])
@@ -186,6 +187,7 @@ def test_reload_failures(scripted, tmp_path):
         assert alerts["table_reload"]["raised"] is (i >= 2)
     assert "3 times in a row" in alerts["table_reload"]["reason"] and alerts["table_reload"]["count"] == 1
     assert server.metrics()["wane_table_on"] == 1 and say(server) == REPLY
+    held.close()
     back = tmp_path / "back"
     back.write_bytes(good)
     os.replace(back, table)
