@@ -34,15 +34,21 @@ static bool ranks(struct wane__reply *reply, const struct wane__slmt_hit *hit,
     return false;
 }
 
+/* The row's best candidates as the draw will see them. */
+struct now {
+    struct wane__candidate top[WANE__SLMT_DEPTH];
+    int count;
+};
+
 static enum wane__grade grade(struct wane__reply *reply, const struct wane__slmt_hit *hit,
-                              const struct wane__grade_rule *rule) {
-    struct wane__candidate now[WANE__SLMT_DEPTH];
-    int found;
-    if (wane__sampler_best(reply->sampler, reply->step.source, WANE__SLMT_DEPTH, now, &found, NULL) !=
-        WANE_OK)
-        return WANE__GRADE_MISS;
-    if (wane__grade_strict(hit->top, hit->top_count, now, found, rule->tolerance)) return WANE__GRADE_STRICT;
-    return ranks(reply, hit, now, found, rule->share) ? WANE__GRADE_RANK : WANE__GRADE_MISS;
+                              const struct wane__grade_rule *rule, struct now *now) {
+    if (wane__sampler_best(reply->sampler, reply->step.source, WANE__SLMT_DEPTH, now->top, &now->count,
+                           NULL) != WANE_OK)
+        now->count = 0;
+    if (now->count == 0) return WANE__GRADE_MISS;
+    if (wane__grade_strict(hit->top, hit->top_count, now->top, now->count, rule->tolerance))
+        return WANE__GRADE_STRICT;
+    return ranks(reply, hit, now->top, now->count, rule->share) ? WANE__GRADE_RANK : WANE__GRADE_MISS;
 }
 
 static void look_up(const struct wane__reply *reply, const struct wane__slmt *slmt,
@@ -57,13 +63,10 @@ static void look_up(const struct wane__reply *reply, const struct wane__slmt *sl
 
 /* ---------------------------------------------------------------- divergences */
 
-/* The best token of a row, and how much less likely another one is. False: that is not known. */
-static bool compare(struct wane__reply *reply, struct wane__source *source, int32_t token,
-                    struct wane__candidate *best, float *less) {
-    int found;
+/* How much less likely than the row's best another token is. False: that is not known. */
+static bool compare(struct wane__source *source, const struct wane__candidate *best, int32_t token,
+                    float *less) {
     float logit;
-    if (wane__sampler_best(reply->sampler, source, 1, best, &found, NULL) != WANE_OK || found == 0)
-        return false;
     *less = 0;
     if (best->token == token) return true;
     if (source->fetch(source, &token, 1, &logit) != WANE_OK) return false;
@@ -76,17 +79,19 @@ static bool compare(struct wane__reply *reply, struct wane__source *source, int3
  * not take is wrong, whatever else fits. So must be a hit of any kind, where the dense head ran as well. Processors change what the
  * model says, and a record does not know them: then nothing is judged.
  */
-static void judge(struct wane__reply *reply, const struct wane__slmt *slmt,
-                  const struct wane__slmt_hit *hit) {
+static void judge(struct wane__reply *reply, const struct wane__slmt *slmt, const struct wane__slmt_hit *hit,
+                  const struct now *now) {
     struct wane__model_table *table = reply->rows->table;
     struct wane__divergence *watch = &reply->rows->watch[WANE_WATCHED_TABLE];
     struct wane__step *step = &reply->step;
     bool whole = hit->source == WANE__SLMT_CONTEXT, checked = reply->row.checked && step->slmt_used;
     struct wane__source *source = checked ? &reply->row.dense.source : step->source;
-    struct wane__candidate best;
+    struct wane__candidate best = now->top[0];
+    int found = now->count;
     float less;
-    if ((!whole && !checked) || !wane__sampler_is_plain(reply->sampler)) return;
-    if (!compare(reply, source, hit->top[0].token, &best, &less)) return;
+    if ((!whole && !checked) || found == 0 || !wane__sampler_is_plain(reply->sampler)) return;
+    if (checked && wane__sampler_best(reply->sampler, source, 1, &best, &found, NULL) != WANE_OK) return;
+    if (!compare(source, &best, hit->top[0].token, &less)) return;
     step->looked |= 1u << WANE_WATCHED_TABLE;
     if (!(less > WANE__CLEARLY_LESS)) {
         wane__divergence_same(watch);
@@ -98,9 +103,10 @@ static void judge(struct wane__reply *reply, const struct wane__slmt *slmt,
     pthread_mutex_unlock(&table->lock);
     wane__divergence_found(
         watch, reply->engine->log,
-        "the table %.16s says token %d first for a context that was recorded whole (token %d "
-        "of the reply); the model says token %d, ahead by %.3g",
-        slmt->digest, hit->top[0].token, step->index, best.token, (double)less);
+        "the table %.16s says token %d first as token %d of a reply (a record found by %s); "
+        "the model says token %d, ahead by %.3g",
+        slmt->digest, hit->top[0].token, step->index, wane_table_source((int)hit->source), best.token,
+        (double)less);
 }
 
 /* Whoever asks arms another table than the one that diverged. */
@@ -130,11 +136,12 @@ void wane__table_stage(struct wane__reply *reply) {
     if (hit.source == WANE__SLMT_NOTHING) {
         wane__count(&table->absent);
     } else {
-        step->slmt_grade = grade(reply, &hit, &table->rule);
+        struct now now;
+        step->slmt_grade = grade(reply, &hit, &table->rule, &now);
         step->slmt_used = step->slmt_grade != WANE__GRADE_MISS;
         step->slmt_first = hit.top[0].token;
         wane__count(&table->grade[step->slmt_grade]);
-        judge(reply, slmt, &hit);
+        judge(reply, slmt, &hit, &now);
     }
     wane__table_give(slmt);
 }
