@@ -3,9 +3,9 @@
 
 usage: wrong_table.py GOOD.slmt BAD.slmt [--entry N] [--token ID]
 
-What the entry's first candidate was becomes --token (default: one far from it), in its means and in all its positions; nothing else
-changes but two checksums. Without --entry it is the entry with the most positions. Prints a line of JSON: which entry, which tokens. Needs
-libxxhash, which wane needs as well; docs/slmt.md specifies the bytes.
+What the entry's first candidate was becomes --token (default: one far from it), in its means and in all positions that name it; nothing else
+changes but two checksums. Without --entry it is the one whose first candidate comes first in the most positions. Prints a line of JSON: which entry, which
+tokens, how many such positions. Needs libxxhash, which wane needs as well; docs/slmt.md specifies the bytes.
 """
 import argparse
 import ctypes
@@ -14,7 +14,7 @@ import json
 import struct
 import sys
 
-PAGE, SLOT, CANDIDATES, COUNT = 4096, 64, 48, 63
+PAGE, SLOT, POSITION, CANDIDATES, COUNT = 4096, 64, 32, 48, 63
 
 
 def xxh3(data):
@@ -36,14 +36,18 @@ def spoil(image, entry=None, token=None):
         raise ValueError("this is no table of version 1")
     vocab, slots = struct.unpack_from("<I", image, 96)[0], struct.unpack_from("<I", image, 136)[0]
     offset, size = struct.unpack_from("<QQ", image, 176 + 8)
+    positions_at = struct.unpack_from("<Q", image, 176 + 32 + 8)[0]
     used = [i for i in range(slots) if image[offset + SLOT * i + COUNT] & 7]
     if not used:
         raise ValueError("the table has no entries")
 
-    def positions(i):
-        return struct.unpack_from("<H", image, offset + SLOT * i + 40)[0]
+    def heads(i):
+        """Its positions that its first candidate heads."""
+        first, count = struct.unpack_from("<IH", image, offset + SLOT * i + 36)
+        which = [struct.unpack_from("<I", image, positions_at + POSITION * k + 8)[0] for k in range(first, first + count)]
+        return sum(w >> 31 == 0 and w & 7 == 0 for w in which)
 
-    slot = used[entry] if entry is not None else max(used, key=positions)
+    slot = used[entry] if entry is not None else max(used, key=heads)
     at = offset + SLOT * slot
     others = candidates(image[at:at + SLOT])
     was = others[0]
@@ -62,7 +66,7 @@ def spoil(image, entry=None, token=None):
     struct.pack_into("<Q", image, 176 + 24, xxh3(image[offset:offset + padded]))
     struct.pack_into("<Q", image, PAGE - 8, xxh3(image[:PAGE - 8]))
     window = struct.unpack_from("<Q", image, at)[0]
-    return bytes(image), {"entry": used.index(slot), "window": f"{window:016x}", "positions": positions(slot), "was": was, "is": token}
+    return bytes(image), {"entry": used.index(slot), "window": f"{window:016x}", "positions": heads(slot), "was": was, "is": token}
 
 
 def main():
