@@ -11,7 +11,7 @@ usage: incident.py [FOLDER] [--model smollm2-135m] [--wane build/wane] [--reques
  6  the web hook gets signed messages, and the shipped rules fire in a real Prometheus
  7  the audit log, whole, shows which requests looked up in that table
  8  doctor and diagnose name the cause
- 9  the good table takes its place: it is on, the alert is cleared, replies are the same
+ 9  the good table takes its place: it is on, the alert is cleared, its rollout begins anew, replies are the same
 
 Each step is a line with the seconds since the wrong table was served. The exit status is 0 when all of it happened, 1 when a step did
 not (it says what was seen), 2 when it could not be tried. FOLDER (a temporary one otherwise) keeps logs and files.
@@ -270,12 +270,18 @@ class Incident:
         alerts = {a["name"]: a for a in self.get(server, "/v1/wane/alerts")["alerts"]}
         if alerts["table_divergence"]["raised"]:
             raise Failed("the alert is still raised")
-        if self.say_all(server) != self.replies:
-            raise Failed("replies are others than before")
+        before = self.table_of(server)["checks"]
+        self.wane("rollout", "start", "--rollout", f / "rollout.json", "table")
+
+        def looked_at():
+            if self.say_all(server) != self.replies:
+                raise Failed("replies are others than before")
+            return self.table_of(server)["checks"] > before
+        wait(looked_at, 30, "a lookup in the good table")
         table = self.table_of(server)
         if table["since_armed"]:
             raise Failed(f"the good table diverges as well: {table['last']}")
-        self.say(9, f"on, alert cleared, {len(PROMPTS)} replies as recorded")
+        self.say(9, f"on, alert cleared, rolled out anew, {table['checks'] - before} records looked at, {len(PROMPTS)} replies as recorded")
 
 
 def find_prometheus(args):
