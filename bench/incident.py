@@ -222,8 +222,10 @@ class Incident:
     def tell(self, server):
         def back():
             status = json.loads(self.wane("rollout", "status", "--rollout", self.folder / "rollout.json", "--json"))
-            return next((x for x in status["features"] if x.get("feature", x.get("name")) == "table" and not x.get("stage")), None)
-        self.say(5, json.dumps(wait(back, 10, "a step back"))[:300])
+            table = status["features"]["table"]
+            return table if table["stage"] == 0 else None
+        table = wait(back, 10, "a step back")
+        self.say(5, f"{table['phase']}, nobody has it: {table['why']}")
 
         def told():
             messages = self.hook.messages()
