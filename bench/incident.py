@@ -6,7 +6,7 @@ usage: incident.py [FOLDER] [--model smollm2-135m] [--wane build/wane] [--reques
  1  replies are recorded, and a table is built of them; one of its entries is made wrong (bench/wrong_table.py), under `argmax`
  2  the table is rolled out to all requests, and the first of them come
  3  the shadow check finds the wrong entry; no reply has a wrong token
- 4  the breaker switches the table off
+ 4  the breaker switches the table off (--breaker-divergences 1: else the rollout's bar, which allows one in 100,000, steps back before it)
  5  its rollout steps back
  6  the web hook gets signed messages, and the shipped rules fire in a real Prometheus
  7  the audit log, whole, shows which requests looked up in that table
@@ -187,7 +187,7 @@ class Incident:
         f = self.folder
         self.prepare()
         self.hook = Hook()
-        with self.server("serving", "--table", f / "table.slmt", "--table-meaning", "argmax", "--shadow", 0.05, "--audit", f / "audit.db", "--rollout",
+        with self.server("serving", "--table", f / "table.slmt", "--table-meaning", "argmax", "--shadow", 0.05, "--breaker-divergences", 1, "--audit", f / "audit.db", "--rollout",
                          f / "rollout.json", "--alert-url", self.hook.url, "--alert-secret-file", f / "secret") as server:
             if self.args.prometheus:
                 self.prometheus = Prometheus(self.args.prometheus, f, f"127.0.0.1:{server.port}")
