@@ -252,6 +252,7 @@ class Incident:
         named = [c for c in checks if "diverg" in json.dumps(c).lower()]
         if not named:
             raise Failed(f"doctor does not say that something diverged: {checks}")
+        named = next((c for c in named if c.get("check") == "ALERTS"), named[0])
         use = f"--table {f}/{{}} --table-meaning argmax"
         said = []
         for prompt in PROMPTS:
@@ -262,7 +263,7 @@ class Incident:
                 break
         if not said:
             raise Failed(f"diagnose does not name the entry that was made wrong: {self.wrong}")
-        self.say(8, f"doctor: {json.dumps(named[0])[:260]}; diagnose: {json.dumps(said[0])[:260]}")
+        self.say(8, f"doctor: {json.dumps(named)[:260]}; diagnose: {json.dumps(said[0])[:260]}")
 
     def mend(self, server):
         f = self.folder

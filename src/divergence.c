@@ -53,7 +53,8 @@ bool wane__divergence_found(struct wane__divergence *d, struct wane__log *log, c
     pthread_mutex_unlock(&d->lock);
     if (off)
         wane__log(log, WANE_LOG_ERROR,
-                  "%s: switched off after %u divergences; the plain path goes on without it", d->name, since);
+                  "%s: switched off: divergences since it was armed: %u; the plain path goes on without it",
+                  d->name, since);
     return off;
 }
 

@@ -257,8 +257,8 @@ static void describe_off(wane_model *model, wane_table_state *state) {
     state->diverged = true;
     snprintf(
         state->reason, sizeof state->reason,
-        "Switched off after %llu divergences, the last one: %s. Another table in its place switches it on.",
-        (unsigned long long)diverged.since, diverged.last);
+        "Switched off after %llu divergence%s; the last one: %s. Another table in its place switches it on.",
+        (unsigned long long)diverged.since, diverged.since == 1 ? "" : "s", diverged.last);
 }
 
 static uint64_t read_count(atomic_ullong *counter) {

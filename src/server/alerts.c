@@ -88,8 +88,8 @@ static void look_at_divergences(struct wane__alerts *a) {
         if (broke)
             wane__board_break(
                 a->board, alert, name,
-                "the %s switched itself off after %llu divergences from the plain path; the last one: %s",
-                name, (unsigned long long)d.since, d.last);
+                "the %s switched itself off after %llu divergence%s from the plain path; the last one: %s",
+                name, (unsigned long long)d.since, d.since == 1 ? "" : "s", d.last);
         else if (d.since == 0)
             wane__board_clear(a->board, alert, "the %s is armed again", name);
         else if (!d.off && d.limit > 0)
