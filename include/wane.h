@@ -110,6 +110,7 @@ typedef struct wane_model_options {
     int head;                /* WANE_HEAD_…; default WANE_HEAD_CERTIFIED                             */
     const char *head_folder; /* where sketches are kept; NULL: sketches/ in the user's cache folder  */
     bool head_rebuild;       /* build the sketch even where there is one                             */
+    bool head_found;         /* take a sketch that is there; never build one                         */
     const char *
         head_statistics; /* what it is built from: a file of wane_model_write_statistics; NULL: a text that ships */
     float head_sigmas;       /* k: see wane_head_state; 3..12, default 6                             */
@@ -616,6 +617,8 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 }
 #endif
 #include "wane/correction.h"
+#include "wane/diagnose.h"
+#include "wane/doctor.h"
 #include "wane/domains.h"
 #include "wane/draft.h"
 #include "wane/feedback.h"

@@ -184,6 +184,9 @@ static int open_or_build(struct opening *o, wane_error *error) {
     snprintf(o->path, sizeof o->path, "%s/%s-%d.sketch", folder, o->digest, REVISION);
     result = o->options->head_rebuild ? WANE_ENOENT : open_sketch(o, error);
     if (result != WANE_ENOENT && result != WANE_EFORMAT) return result;
+    if (o->options->head_found && result == WANE_ENOENT)
+        return wane__fail(error, result, "there is no sketch of this model yet: %s", o->path);
+    if (o->options->head_found) return result;
     if (result == WANE_EFORMAT)
         wane__log(&o->model->log, WANE_LOG_WARN, "head: %s", error != NULL ? error->text : "damaged sketch");
     int failed = make_folder(folder);

@@ -59,6 +59,7 @@ int train_reward(const struct settings *settings);  /* wane train reward */
 int command_classify(struct settings *settings);
 int command_feedback(struct settings *settings);
 int command_bench(struct settings *settings);
+int command_doctor(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
 int command_help(struct settings *settings);
@@ -111,6 +112,8 @@ char **lines_read(const char *path, int *count);
 void lines_free(char **list, int count);
 /* A JSON string, with U+FFFD for what is not UTF-8. */
 json_t *json_text(const char *text, size_t size);
+/* A token as text in quotes, its number where `model` is NULL; free it. */
+char *token_quoted(const wane_model *model, int32_t token);
 /* A number; null for NAN. */
 json_t *json_known(double value);
 /* A number with three decimals: more says nothing about a time. */
@@ -144,6 +147,7 @@ struct model_wish {
     bool certified;  /* wants the certified head, whatever the settings name      */
     bool always;     /* even where the dense one is faster */
     bool rebuild;    /* its sketch, from --statistics where that is set */
+    bool found;      /* the certified head where it has a sketch already; nothing is built */
     double shadow;   /* 0: --shadow; below: none */
     wane_log_fn log; /* NULL: by --verbose */
     void *log_user;
@@ -151,6 +155,11 @@ struct model_wish {
 };
 /* Locate and load, with progress. Returns EXIT_FINE or an exit code after a complaint. */
 int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
+/* The file of a model by name or path, where it is on this machine; NULL, and nothing said, where it is not. */
+char *model_here(const char *name);
+/* Load such a one. A WANE code with `error`, and nothing said. */
+int model_load_here(const struct settings *settings, const struct model_wish *wish, wane_model **model,
+                    wane_error *error);
 /* Give the model the table that --table names, if it does. Returns EXIT_FINE or an exit code after a complaint. */
 int table_attach(const struct settings *settings, wane_model *model);
 /* A recorder of the model by the settings, into `folder`. Returns EXIT_FINE or an exit code after a complaint. */

@@ -154,6 +154,15 @@ const struct command cli_commands[] = {
      "By turns, on the same loaded weights; printed are medians.\n"
      "docs/cli.md says what is timed. Measure on an idle machine.",
      "decode head draft memo layer", command_bench},
+    {"doctor", FOR_DOCTOR, "wane doctor [OPTION...]", "check the machine, the model and what belongs to it",
+     "One line a check, with PASSED, WARNING, CRITICAL or SKIPPED and what to do next: engine, processor, "
+     "threads,\n"
+     "memory, model, head, tokenizer against the table, a saved session against the model, table, "
+     "signature,\n"
+     "clock, port, disk, load, and with --url a running server. Takes a server's settings, and changes\n"
+     "nothing. Exit code 0: all passed; 1: a warning; 2: something critical. docs/troubleshooting.md goes\n"
+     "from symptoms to checks.",
+     NULL, command_doctor},
     {"config", FOR_CONFIG, "wane config [OPTION...]", "show every setting and where its value comes from",
      "Takes the options of all commands. Order: option, environment, settings file, default.", NULL,
      command_config},
@@ -162,7 +171,7 @@ const struct command cli_commands[] = {
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
      "run session serve model tokenize prepare head table key record trace gate classify train tune feedback "
-     "bench config version help",
+     "bench doctor config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

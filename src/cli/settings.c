@@ -11,12 +11,12 @@
 #define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
 #define LOADS                                                                                               \
     (TALKS | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | \
-     FOR_TRAIN | FOR_TUNE | FOR_CONFIG)
-#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
+     FOR_TRAIN | FOR_TUNE | FOR_CONFIG | FOR_DOCTOR)
+#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG | FOR_DOCTOR)
 #define DECODES                                                                                         \
     (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_TUNE | \
-     FOR_CONFIG)
-#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
+     FOR_CONFIG | FOR_DOCTOR)
+#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG | FOR_DOCTOR)
 #define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (TALKS | FOR_CONFIG)
@@ -122,20 +122,20 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_STATS] = SWITCH("Chat", "stats", 0, "WANE_STATS", "chat.stats", "off",
         CHATS, "print tokens and their speed after each reply"),
     [SET_SESSION] = WORDS("Chat", "session", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_RUN, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end"),
+        FOR_RUN | FOR_DOCTOR, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end; doctor: check it"),
     [SET_CONVERSATION] = WORDS("Chat", "conversation", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_SESSION, "FILE", "save: begin with these messages: JSON, as /save writes it"),
     [SET_PREFILL] = SWITCH("Chat", "prefill", 0, NULL, NULL, "off",
         FOR_SESSION, "save: take the conversation in, without a reply"),
 
     [SET_HOST] = WORDS("Server", "host", 0, "WANE_HTTP_HOST", "serve.host", TYPE_WORD, 1, 255, "127.0.0.1",
-        SERVES, "ADDRESS", "address to listen on; beyond loopback it needs --key-file or --open"),
+        SERVES | FOR_DOCTOR, "ADDRESS", "address to listen on; beyond loopback it needs --key-file or --open"),
     [SET_PORT] = NUMBER("Server", "port", 0, "WANE_HTTP_PORT", "serve.port", TYPE_INTEGER, 0, 65535, "8080",
-        SERVES, "port to listen on; 0: any free one"),
+        SERVES | FOR_DOCTOR, "port to listen on; 0: any free one"),
     [SET_KEY_FILE] = WORDS("Server", "key-file", 0, "WANE_KEY_FILE", "serve.key_file", TYPE_FILE, 1, 4096, NULL,
-        SERVES, "FILE", "keys that clients must show; docs/api.md has its form"),
+        SERVES | FOR_DOCTOR, "FILE", "keys that clients must show; docs/api.md has its form"),
     [SET_OPEN] = SWITCH("Server", "open", 0, "WANE_OPEN", "serve.open", "off",
-        SERVES, "listen beyond loopback without keys"),
+        SERVES | FOR_DOCTOR, "listen beyond loopback without keys"),
     [SET_SLOTS] = NUMBER("Server", "slots", 0, "WANE_SLOTS", "serve.slots", TYPE_INTEGER, 1, 64, "4",
         SERVES, "conversations decoded at once"),
     [SET_QUEUE] = NUMBER("Server", "queue", 0, "WANE_QUEUE", "serve.queue", TYPE_INTEGER, 0, 65536, "64",
@@ -155,7 +155,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_GRACE] = NUMBER("Server", "grace", 0, "WANE_GRACE", "serve.grace_ms", TYPE_INTEGER, 0, 3600000, "10000",
         SERVES, "ms that running requests get when the server is told to stop"),
     [SET_MAX_CONNECTIONS] = NUMBER("Server", "max-connections", 0, "WANE_MAX_CONNECTIONS", "serve.max_connections", TYPE_INTEGER, 1, 65536, "256",
-        SERVES, "connections at once"),
+        SERVES | FOR_DOCTOR, "connections at once"),
     [SET_MAX_BODY] = NUMBER("Server", "max-body", 0, "WANE_MAX_BODY", "serve.max_body", TYPE_BYTES, 1024, 1073741824, "8M",
         SERVES, "bytes of a request; K, M and G are read"),
     [SET_DEFAULT_MAX_TOKENS] = NUMBER("Server", "default-max-tokens", 0, "WANE_DEFAULT_MAX_TOKENS", "serve.default_max_tokens", TYPE_INTEGER, 1, 1048576, "1024",
@@ -261,7 +261,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MIN_NEW] = NUMBER("Table", "min-new", 0, NULL, NULL, TYPE_INTEGER, 1, 1000000000000, "10000",
         FOR_AUTO_BUILD, "token records that must have come since the last build"),
     [SET_RECORD] = WORDS("Trace", "record", 0, "WANE_RECORD", "trace.record", TYPE_FILE, 1, 4096, NULL,
-        SERVES, "FOLDER", "record what is decoded in this folder; not set: nothing is"),
+        SERVES | FOR_DOCTOR, "FOLDER", "record what is decoded in this folder; not set: nothing is"),
     [SET_RECORD_OUT] = WORDS("Trace", "out", 0, NULL, NULL, TYPE_FILE, 1, 4096, "traces",
         FOR_RECORD, "FOLDER", "where the files go; made when it is not there"),
     [SET_KIND] = CHOICE("Trace", "kind", NULL, NULL, "guess single multi code summary", "guess",
@@ -282,6 +282,11 @@ const struct setting settings_table[SETTING_COUNT] = {
         TRACES, "bytes of records that may wait for the disk; beyond it records are dropped"),
     [SET_LINES] = NUMBER("Trace", "lines", 'n', NULL, NULL, TYPE_INTEGER, 1, 1000000000, "10",
         FOR_TRACE, "head: print so many records"),
+
+    [SET_URL] = WORDS("Faults", "url", 0, NULL, NULL, TYPE_WORD, 8, 500, NULL,
+        FOR_DOCTOR, "URL", "a running server: http://127.0.0.1:8080; WANE_KEY holds a key where it asks for one"),
+    [SET_AGAINST] = WORDS("Faults", "against", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_DOCTOR, "MODEL", "the model that the table was made with, to name tokens and characters that differ"),
 
     [SET_IDS] = SWITCH("Tokens", "ids", 0, NULL, NULL, "off",
         FOR_TOKENIZE, "print the ids alone, in one line"),
@@ -311,7 +316,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_TRAIN, "FILE", "domains: the same, to be measured on and never learned"),
 
     [SET_FEEDBACK] = WORDS("Feedback", "feedback", 0, "WANE_FEEDBACK", "feedback.file", TYPE_FILE, 1, 4096, NULL,
-        SERVES | FOR_TRAIN, "FILE", "serve: take ratings of replies and write them here; train reward: learn from them"),
+        SERVES | FOR_TRAIN | FOR_DOCTOR, "FILE", "serve: take ratings of replies and write them here; train reward: learn from them"),
     [SET_FEEDBACK_TEXT] = SWITCH("Feedback", "feedback-text", 0, "WANE_FEEDBACK_TEXT", "feedback.text", "off",
         SERVES, "write down prompt and reply of what is rated, to train a reward model"),
     [SET_FEEDBACK_SIZE] = NUMBER("Feedback", "feedback-size", 0, "WANE_FEEDBACK_SIZE", "feedback.size", TYPE_BYTES, 1048576, 1099511627776, "64M",

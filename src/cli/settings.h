@@ -139,6 +139,9 @@ enum setting_id {
     SET_TRACE_FILES,
     SET_TRACE_QUEUE,
     SET_LINES,
+    /* looking for faults */
+    SET_URL,
+    SET_AGAINST,
     /* tokens */
     SET_IDS,
     SET_COUNT,
@@ -230,7 +233,8 @@ enum {
     FOR_CLASSIFY = 1 << 18,
     FOR_FEEDBACK = 1 << 19,
     FOR_PREPARE = 1 << 20,
-    FOR_ALL = (1 << 21) - 1
+    FOR_DOCTOR = 1 << 24,
+    FOR_ALL = (1 << 27) - 1
 };
 
 enum setting_type {
