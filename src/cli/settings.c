@@ -9,20 +9,21 @@
 
 #define TALKS  (FOR_RUN | FOR_SESSION)
 #define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
+#define LOOKS  (FOR_DOCTOR | FOR_DIAGNOSE)
 #define LOADS                                                                                               \
     (TALKS | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | \
-     FOR_TRAIN | FOR_TUNE | FOR_CONFIG | FOR_DOCTOR)
-#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG | FOR_DOCTOR)
+     FOR_TRAIN | FOR_TUNE | FOR_CONFIG | LOOKS)
+#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG | LOOKS)
 #define DECODES                                                                                         \
     (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_TUNE | \
-     FOR_CONFIG | FOR_DOCTOR)
-#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG | FOR_DOCTOR)
-#define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG)
+     FOR_CONFIG | LOOKS)
+#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG | LOOKS)
+#define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG | FOR_DIAGNOSE)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (TALKS | FOR_CONFIG)
-#define ANSWERS (TALKS | FOR_RECORD | FOR_GATE | FOR_CONFIG)
+#define ANSWERS (TALKS | FOR_RECORD | FOR_GATE | FOR_CONFIG | FOR_DIAGNOSE)
 /* Settings of the quality of answers, also in [domain.NAME]; and those that belong to the model. */
-#define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_GATE | FOR_CONFIG)
+#define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_GATE | FOR_CONFIG | FOR_DIAGNOSE)
 #define ROBED  JUDGES
 #define TRACES (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
 
@@ -114,7 +115,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         ANSWERS, "TEXT", "end the reply before this text; \\n, \\t and \\\\ are read"),
 
     [SET_PROMPT] = WORDS("Chat", "prompt", 'p', NULL, NULL, TYPE_TEXT, 0, 16777216, NULL,
-        TALKS, "TEXT", "answer this once and leave"),
+        TALKS | FOR_DIAGNOSE, "TEXT", "answer this once and leave"),
     [SET_SYSTEM] = WORDS("Chat", "system", 0, "WANE_SYSTEM", "chat.system", TYPE_TEXT, 0, 1048576, NULL,
         ANSWERS | FOR_TOKENIZE, "TEXT", "the system message"),
     [SET_HISTORY] = SWITCH("Chat", "history", 0, "WANE_HISTORY", "chat.history", "on",
@@ -122,7 +123,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_STATS] = SWITCH("Chat", "stats", 0, "WANE_STATS", "chat.stats", "off",
         CHATS, "print tokens and their speed after each reply"),
     [SET_SESSION] = WORDS("Chat", "session", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_RUN | FOR_DOCTOR, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end; doctor: check it"),
+        FOR_RUN | LOOKS, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end; doctor: check it; diagnose: begin with it"),
     [SET_CONVERSATION] = WORDS("Chat", "conversation", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_SESSION, "FILE", "save: begin with these messages: JSON, as /save writes it"),
     [SET_PREFILL] = SWITCH("Chat", "prefill", 0, NULL, NULL, "off",
@@ -284,9 +285,32 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_TRACE, "head: print so many records"),
 
     [SET_URL] = WORDS("Faults", "url", 0, NULL, NULL, TYPE_WORD, 8, 500, NULL,
-        FOR_DOCTOR, "URL", "a running server: http://127.0.0.1:8080; WANE_KEY holds a key where it asks for one"),
+        FOR_DOCTOR | FOR_COST, "URL", "a running server: http://127.0.0.1:8080; WANE_KEY holds a key where it asks for one"),
     [SET_AGAINST] = WORDS("Faults", "against", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_DOCTOR, "MODEL", "the model that the table was made with, to name tokens and characters that differ"),
+    [SET_SIDE_A] = WORDS("Faults", "a", 0, NULL, NULL, TYPE_WORD, 0, 4096, NULL,
+        FOR_DIAGNOSE, "OPTIONS", "options of the first run alone, as one word: --a \"--head dense\""),
+    [SET_SIDE_B] = WORDS("Faults", "b", 0, NULL, NULL, TYPE_WORD, 0, 4096, NULL,
+        FOR_DIAGNOSE, "OPTIONS", "the same of the second run"),
+    [SET_TOLERANCE] = NUMBER("Faults", "tolerance", 0, NULL, NULL, TYPE_REAL, 0, 1000, "0",
+        FOR_DIAGNOSE, "logits that are no further apart count as the same; 0: bit for bit"),
+
+    [SET_MACHINE_PRICE] = NUMBER("Cost", "machine-price", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what the machine costs an hour"),
+    [SET_WATTS] = NUMBER("Cost", "watts", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what it draws while it works"),
+    [SET_POWER_PRICE] = NUMBER("Cost", "power-price", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what a kilowatt-hour costs"),
+    [SET_NETWORK_PRICE] = NUMBER("Cost", "network-price", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what a gigabyte to clients costs"),
+    [SET_TOKEN_BYTES] = NUMBER("Cost", "token-bytes", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "250",
+        FOR_COST, "bytes of a streamed token with all that stands around it"),
+    [SET_UTILISATION] = NUMBER("Cost", "utilisation", 0, NULL, NULL, TYPE_REAL, 0, 1, "0",
+        FOR_COST, "share of the paid time in which it works; 0: benches all of it, a server as its metrics say"),
+    [SET_CURRENCY] = WORDS("Cost", "currency", 0, NULL, NULL, TYPE_WORD, 1, 12, "EUR",
+        FOR_COST, "WORD", "what prices are in"),
+    [SET_CSV] = SWITCH("Cost", "csv", 0, NULL, NULL, "off",
+        FOR_COST, "print lines with commas between"),
 
     [SET_IDS] = SWITCH("Tokens", "ids", 0, NULL, NULL, "off",
         FOR_TOKENIZE, "print the ids alone, in one line"),
@@ -385,7 +409,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_ROUNDS] = NUMBER("Bench", "rounds", 0, NULL, NULL, TYPE_INTEGER, 1, 1000, "5",
         FOR_BENCH, "rounds; medians are taken over them"),
     [SET_STREAMS] = WORDS("Bench", "streams", 0, NULL, NULL, TYPE_WORD, 1, 100, "1",
-        FOR_BENCH, "LIST", "decode, layer: sequences at once: a number, several with commas, or both for 1,4; layer: 1,4,8,16 where it is not given"),
+        FOR_BENCH | FOR_COST, "LIST", "cost: which width of a result; not given: the widest; protocol: 4 where it is not given; decode, layer: sequences at once: a number, several with commas, or both for 1,4; layer: 1,4,8,16 where it is not given"),
     [SET_SAMPLER] = CHOICE("Bench", "sampler", NULL, NULL, "greedy default full", "greedy",
         FOR_BENCH, "head: how tokens are drawn; full: top-p 0.95 of the whole vocabulary"),
     [SET_ROWS] = NUMBER("Bench", "rows", 0, NULL, NULL, TYPE_INTEGER, 1, 64, "1",
@@ -393,9 +417,20 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_BODY] = SWITCH("Bench", "body", 0, NULL, NULL, "on",
         FOR_BENCH, "head: measure the body alone, too"),
     [SET_LONG] = SWITCH("Bench", "long", 0, NULL, NULL, "off",
-        FOR_BENCH, "layer: contexts of 16,384 and 32,768 tokens, too"),
+        FOR_BENCH, "layer: contexts of 16,384 and 32,768 tokens, too; protocol: a reply of 16,000 tokens, too"),
     [SET_PROMPTS] = WORDS("Bench", "prompts", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_BENCH | FOR_HEAD | FOR_RECORD, "FILE", "prompts or texts, one a line; not set: bench takes those built in; bench draft: novel: prose"),
+
+    [SET_PROTOCOL_REQUESTS] = NUMBER("Bench", "requests", 0, NULL, NULL, TYPE_INTEGER, 1, 1000000, "10000",
+        FOR_BENCH, "protocol: requests that are measured"),
+    [SET_PROMPT_TOKENS] = NUMBER("Bench", "prompt-tokens", 0, NULL, NULL, TYPE_INTEGER, 8, 1048576, "1024",
+        FOR_BENCH, "protocol: tokens of the prompt, which is always the same"),
+    [SET_RESULT] = WORDS("Bench", "output", 'o', NULL, NULL, TYPE_FILE, 1, 4000, NULL,
+        FOR_BENCH, "FILE", "protocol: write the result here as JSON, for wane bench compare and wane cost"),
+    [SET_STATE] = WORDS("Bench", "state", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_BENCH, "FILE", "protocol: requests that are done, to go on after a stop; not set: --output with .part behind it"),
+    [SET_BAR] = WORDS("Bench", "bar", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_BENCH, "FILE", "protocol: limits that the result must keep, as JSON; docs/protocol.md has the names"),
 
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),

@@ -142,6 +142,18 @@ enum setting_id {
     /* looking for faults */
     SET_URL,
     SET_AGAINST,
+    SET_SIDE_A,
+    SET_SIDE_B,
+    SET_TOLERANCE,
+    /* cost */
+    SET_MACHINE_PRICE,
+    SET_WATTS,
+    SET_POWER_PRICE,
+    SET_NETWORK_PRICE,
+    SET_TOKEN_BYTES,
+    SET_UTILISATION,
+    SET_CURRENCY,
+    SET_CSV,
     /* tokens */
     SET_IDS,
     SET_COUNT,
@@ -199,6 +211,11 @@ enum setting_id {
     SET_BODY,
     SET_LONG,
     SET_PROMPTS,
+    SET_PROTOCOL_REQUESTS,
+    SET_PROMPT_TOKENS,
+    SET_RESULT,
+    SET_STATE,
+    SET_BAR,
     /* output */
     SET_JSON,
     SET_JSON_STREAM,
@@ -234,6 +251,8 @@ enum {
     FOR_FEEDBACK = 1 << 19,
     FOR_PREPARE = 1 << 20,
     FOR_DOCTOR = 1 << 24,
+    FOR_DIAGNOSE = 1 << 25,
+    FOR_COST = 1 << 26,
     FOR_ALL = (1 << 27) - 1
 };
 
