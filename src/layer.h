@@ -36,6 +36,7 @@ struct wane__step {
     enum wane__grade slmt_grade;
     enum wane__slmt_source slmt_source;
     int32_t slmt_first;           /* the first stored token, where there is one */
+    bool slmt_took;               /* it took the place of the drawn one */
     struct wane__verdict verdict; /* the gate's; not judged where there is none */
     wane_signals signals;         /* of the row; NAN what nobody asked for     */
     int state;                    /* WANE_STATE_…, where `steered`             */

@@ -4,7 +4,6 @@
  */
 #include "core/error.h"
 #include "layer.h"
-#include "model_table.h"
 #include "session_parts.h"
 
 #include <xxhash.h>
@@ -27,7 +26,6 @@ static int best_of(const struct wane__reply *reply, struct looking *l) {
 
 static void look_at(const struct wane__reply *reply, struct looking *l, wane_look *out) {
     const struct wane__step *step = &reply->step;
-    const struct wane__model_table *table = reply->rows->table;
     *out = (wane_look){.index = step->index,
                        .token = step->choice.token,
                        .drafted = step->drafted,
@@ -36,13 +34,11 @@ static void look_at(const struct wane__reply *reply, struct looking *l, wane_loo
                        .table_source = (int)step->slmt_source,
                        .table_grade = (int)step->slmt_grade,
                        .table_first = step->slmt_first,
+                       .table_took = step->slmt_took,
                        .changed = step->changed,
                        .steered = step->steered,
                        .state = step->state,
                        .certified = step->origin == WANE__ORIGIN_CERTIFIED};
-    out->table_took = table != NULL && table->argmax && step->slmt_grade == WANE__GRADE_STRICT &&
-                      reply->correction.mode == WANE_MODE_OFF && step->choice.token == step->slmt_first &&
-                      out->best_count > 0 && step->choice.token != l->best[0].token;
 }
 
 static int hold_up(wane_session *session, const wane_event *event, wane_look_end *end, wane_error *error) {

@@ -90,6 +90,7 @@ void wane__table_take_first(struct wane__reply *reply, struct wane__source *sour
         choice->logprob += logit[1] - logit[0];
     }
     choice->token = step->slmt_first;
+    step->slmt_took = true;
     wane__count(&table->taken);
 }
 

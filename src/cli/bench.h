@@ -65,6 +65,9 @@ int bench_draft(const struct settings *settings);
 int bench_memo(const struct settings *settings);
 /* The same requests in the modes off, legacy and wane: cmd_bench calls it for `wane bench layer`. */
 int bench_layer(const struct settings *settings);
+/* The acceptance run, and two of them side by side: `wane bench protocol`, `wane bench compare`. */
+int bench_protocol(const struct settings *settings);
+int bench_compare(const struct settings *settings);
 /* Says so when the machine is busy; returns its load. */
 double bench_load(void);
 

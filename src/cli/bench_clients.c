@@ -54,8 +54,12 @@ struct clients {
 /* The next request's number, or -1. */
 static int take_number(struct clients *clients) {
     pthread_mutex_lock(&clients->lock);
-    bool more = clients->code == WANE_OK && clients->next < clients->load->count && !interrupt_seen();
-    int number = more ? clients->load->first + clients->next++ : -1;
+    const struct client_load *load = clients->load;
+    while (load->finished != NULL && clients->next < load->count &&
+           load->finished[load->first + clients->next])
+        clients->next++;
+    bool more = clients->code == WANE_OK && clients->next < load->count && !interrupt_seen();
+    int number = more ? load->first + clients->next++ : -1;
     pthread_mutex_unlock(&clients->lock);
     return number;
 }
@@ -83,6 +87,7 @@ static int read_reply(wane_ticket *ticket, double began, struct client_request *
             else
                 numbers_add(gaps, now - last);
             last = now;
+            request->last_ms = now - began;
         }
         if (event.kind != WANE_EVENT_END) continue;
         *end = event;
@@ -110,6 +115,7 @@ static int one_request(struct clients *clients, int number, wane_error *error) {
     generation.max_tokens = load->work->steps;
     generation.no_memo = true;
     generation.quality = load->quality;
+    generation.ignore_end = load->ignore_end;
     free(request->text);
     *request = (struct client_request){.chosen = -1};
     double began = now_ms();
@@ -128,6 +134,7 @@ static int one_request(struct clients *clients, int number, wane_error *error) {
         cell->requests++;
         cell->votes += end.answers > 0;
         cell->votes_changed += end.answers > 0 && end.chosen != 0;
+        if (load->on_done != NULL) load->on_done(load->user, number, request);
         pthread_mutex_unlock(&clients->lock);
     }
     free(gaps.value);

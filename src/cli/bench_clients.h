@@ -7,6 +7,7 @@
 /* What one request was to its client. */
 struct client_request {
     double first_ms, whole_ms; /* from its submission: to the first token, to the end (of the vote, too) */
+    double last_ms;            /* to the last token */
     int tokens;
     int chosen; /* -1: no vote */
     char *text; /* that stands */
@@ -35,6 +36,11 @@ struct client_load {
         *work; /* prompts and sampling; request i has prompt i modulo their number, and seed + i */
     const wane_quality *quality; /* NULL: off */
     int streams, first, count;   /* requests first … first + count - 1, `streams` of them at any time */
+    const bool *finished;        /* by number: those that are not to be sent; NULL: none */
+    bool ignore_end;             /* every reply has all its tokens */
+    /* A request is over: called for one at a time, by any client; may take its text. NULL: nobody is told. */
+    void (*on_done)(void *user, int number, struct client_request *request);
+    void *user;
 };
 
 void numbers_add(struct numbers *numbers, double value);

@@ -87,7 +87,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
         TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
-        TABLED, "FILE", "keep them here from run to run; not set: they end with the process"),
+        TABLED & ~(unsigned)FOR_DIAGNOSE, "FILE", "keep them here from run to run; not set: they end with the process"),
     [SET_MEMO_SAVE] = NUMBER("Engine", "memo-save", 0, "WANE_MEMO_SAVE", "engine.memo_save", TYPE_INTEGER, 0, 86400, "300",
         TALKS | FOR_SERVE | FOR_CONFIG, "seconds from one write of the memo's file to the next; 0: only at the end"),
 
