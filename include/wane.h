@@ -470,6 +470,13 @@ typedef struct wane_domain {
     const wane_quality *quality;
 } wane_domain;
 
+/* A place that the program writes to while it serves: a file, there or to come, or a folder. */
+typedef struct wane_disk {
+    const char *what; /* the metric's label: trace, memo, …; not empty */
+    const char *path;
+} wane_disk;
+#define WANE_DISKS_MOST 16
+
 typedef struct wane_server_options {
     size_t size;
     const char *host;            /* "127.0.0.1" (default); others need keys, or `open`               */
@@ -491,6 +498,8 @@ typedef struct wane_server_options {
         *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
     int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
     const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
+    const wane_disk *disks;                /* whose free bytes the metrics have; copied */
+    size_t disk_count;                     /* at most WANE_DISKS_MOST */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;

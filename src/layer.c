@@ -184,10 +184,13 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     double began = wane__now();
     int result = stage_head(reply, row, error);
     if (result == WANE_OK) wane__table_stage(reply);
+    double missed = result == WANE_OK ? wane__table_missed(reply) : 0;
     if (result == WANE_OK && reply->governor.on) wane__model_governor_stage(reply, row);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     if (result == WANE_OK && reply->gate.on) wane__model_gate_stage(reply);
-    wane__rows_spent(reply->rows, wane__now() - began);
+    double done = wane__now();
+    wane__rows_spent(reply->rows, done - began);
+    wane__table_fell_back(reply, missed, done);
     if (result == WANE_OK && reply->tap != NULL) wane__tap_token(reply);
     if (result == WANE_OK) wane__recall_keep(reply);
     if (result == WANE_OK) result = stage_accept(reply, error);

@@ -5,6 +5,7 @@
  */
 #include "model_table.h"
 
+#include "core/clock.h"
 #include "core/count.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -73,6 +74,15 @@ void wane__table_stage(struct wane__reply *reply) {
     step->slmt_used = step->slmt_grade != WANE__GRADE_MISS;
     step->slmt_first = hit.top[0].token;
     wane__count(&table->grade[step->slmt_grade]);
+}
+
+double wane__table_missed(const struct wane__reply *reply) {
+    if (reply->rows->table == NULL || reply->step.source == NULL || reply->step.slmt_used) return 0;
+    return wane__now();
+}
+
+void wane__table_fell_back(const struct wane__reply *reply, double missed, double now) {
+    if (missed > 0) wane__quantiles_add(&reply->rows->table->fallback, now, now - missed);
 }
 
 void wane__table_take_first(struct wane__reply *reply, struct wane__source *source) {
@@ -200,4 +210,9 @@ void wane_model_get_table_state(wane_model *model, wane_table_state *state) {
     state->absent = read_count(&table->absent);
     state->taken = read_count(&table->taken);
     for (int i = 0; i < WANE__SLMT_SOURCES; i++) state->source[i] = read_count(&table->source[i]);
+    static const double shares[] = {0.5, 0.9, 0.99};
+    state->fallbacks = read_count(&table->fallback.count);
+    state->fallback_seconds = 1e-9 * (double)read_count(&table->fallback.nanoseconds);
+    for (int i = 0; i < 3; i++)
+        state->fallback_quantile[i] = wane__quantiles_get(&table->fallback, wane__now(), shares[i]);
 }

@@ -134,6 +134,10 @@ typedef struct wane_table_state {
     uint64_t absent;       /* it is not                                     */
     uint64_t source[5];    /* records found, by WANE_TABLE_…                */
     uint64_t taken;        /* tokens that WANE_TABLE_ARGMAX took            */
+    /* Tokens for which it was no help, and their way from the lookup on: corrections, draw, gate. */
+    uint64_t fallbacks;
+    double fallback_seconds;     /* of all of them                           */
+    double fallback_quantile[3]; /* seconds: 0.5, 0.9, 0.99 of the last five to ten minutes; 0: none */
 } wane_table_state;
 
 /* Thread-safe. */

@@ -217,6 +217,20 @@ static int feedback_options(const struct settings *settings, wane_feedback_optio
     return status;
 }
 
+/* What is written to while serving: where the disk is full, it is not. */
+static size_t disks_from(const struct settings *settings, wane_disk disks[WANE_DISKS_MOST]) {
+    static const struct {
+        int setting;
+        const char *what;
+    } places[] = {{SET_RECORD, "trace"}, {SET_MEMO_FILE, "memo"}, {SET_FEEDBACK, "feedback"}};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *path = setting_text(settings, places[i].setting);
+        if (path != NULL) disks[count++] = (wane_disk){places[i].what, path};
+    }
+    return count;
+}
+
 static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
                  unsigned request_modes) {
     wane_server_options options;
@@ -235,6 +249,9 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     options.domain_count = domains.count;
     wane_classifier *classifier = NULL;
     wane_feedback_options feedback;
+    wane_disk disks[WANE_DISKS_MOST];
+    options.disks = disks;
+    options.disk_count = disks_from(settings, disks);
     int started = feedback_options(settings, &feedback, &options, &classifier, &error);
     if (started == WANE_OK) started = wane_server_start(model, &options, &server, &error);
     domains_free(&domains);

@@ -132,6 +132,10 @@ void wane__http_keep(struct wane__exchange *exchange, const wane_event *event);
 enum MHD_Result wane__http_feedback(struct wane__exchange *exchange);
 void wane__http_feedback_metrics(struct wane_server *server, struct wane__buf *out);
 
+/* metrics_process.c: the disks whose free bytes the metrics have. */
+int wane__server_set_disks(struct wane_server *server, const wane_server_options *options, wane_error *error);
+void wane__server_free_disks(struct wane_server *server);
+
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*
  * The ticket's next event. SILENT after `silence_ms` without one (UINT32_MAX: never); FAILED fills `problem`; GONE

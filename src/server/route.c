@@ -183,7 +183,7 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_correction_state corrections;
     wane_model_get_gate_state(server->model, &gate);
     wane_model_get_correction_state(server->model, &corrections);
-    wane__metrics_write_gate(&gate, &exchange->out);
+    wane__metrics_write_gate(&gate, wane_model_get_facts(server->model)->name, &exchange->out);
     wane__metrics_write_corrections(&corrections, &exchange->out);
     wane_governor_state governor;
     wane_model_get_governor_state(server->model, &governor);
@@ -192,6 +192,7 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);
     wane__http_feedback_metrics(server, &exchange->out);
+    wane__metrics_write_process(&server->metrics, server->disks, server->disk_count, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

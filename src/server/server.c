@@ -228,6 +228,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
         code = wane__keys_load(options->key_file, &server->log, &server->keys, error);
         if (code == WANE_OK) code = wane__server_check_keys(server, options->key_file, error);
     }
+    if (code == WANE_OK) code = wane__server_set_disks(server, options, error);
     if (code == WANE_OK) code = wane__server_open_feedback(server, options->feedback, error);
     if (code == WANE_OK) code = open_listener(options, listener, &local, error);
     if (code != WANE_OK) return code;
@@ -296,6 +297,7 @@ void wane_server_free(wane_server *server) {
     wane__keys_free(server->keys);
     wane__server_free_quality(server);
     wane__server_close_feedback(server);
+    wane__server_free_disks(server);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

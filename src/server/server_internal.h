@@ -25,6 +25,8 @@ struct wane_server {
     struct wane__keys *keys; /* NULL: none needed */
     bool keyless_admin;      /* without keys, on this machine alone: everybody is its operator */
     struct wane__metrics metrics;
+    wane_disk *disks; /* owned, with their texts */
+    size_t disk_count;
     struct wane__call_defaults defaults;
     wane_quality quality;         /* of requests without a domain */
     struct wane__domain *domains; /* owned, names too */
