@@ -482,6 +482,8 @@ typedef struct wane_server_options {
     const char *host;            /* "127.0.0.1" (default); others need keys, or `open`               */
     int port;                    /* default 8080; 0: any free one                                    */
     const char *key_file;        /* docs/api.md has its form; NULL: no keys                          */
+    const wane_disk *disks;      /* whose free bytes the metrics have; copied                        */
+    size_t disk_count;           /* at most WANE_DISKS_MOST                                          */
     bool open;                   /* listen beyond loopback without keys                              */
     int max_connections;         /* default 256                                                      */
     size_t max_body;             /* bytes of a request; default 8 MiB                                */
@@ -498,8 +500,6 @@ typedef struct wane_server_options {
         *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
     int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
     const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
-    const wane_disk *disks;                /* whose free bytes the metrics have; copied */
-    size_t disk_count;                     /* at most WANE_DISKS_MOST */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;

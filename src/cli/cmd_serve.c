@@ -158,6 +158,20 @@ static void server_options(const struct settings *settings, struct logging *logg
     options->scheduler.no_prefix_reuse = !setting_on(settings, SET_PREFIX_REUSE);
 }
 
+/* What is written to while serving: where the disk is full, it is not. */
+static size_t disks_from(const struct settings *settings, wane_disk disks[WANE_DISKS_MOST]) {
+    static const struct {
+        int setting;
+        const char *what;
+    } places[] = {{SET_RECORD, "trace"}, {SET_MEMO_FILE, "memo"}, {SET_FEEDBACK, "feedback"}};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *path = setting_text(settings, places[i].setting);
+        if (path != NULL) disks[count++] = (wane_disk){places[i].what, path};
+    }
+    return count;
+}
+
 /* Waits for a second signal while the first is being obeyed, and ends the program there and then. */
 static void *stop_at_once(void *ready_file) {
     sigset_t set;
@@ -217,20 +231,6 @@ static int feedback_options(const struct settings *settings, wane_feedback_optio
     return status;
 }
 
-/* What is written to while serving: where the disk is full, it is not. */
-static size_t disks_from(const struct settings *settings, wane_disk disks[WANE_DISKS_MOST]) {
-    static const struct {
-        int setting;
-        const char *what;
-    } places[] = {{SET_RECORD, "trace"}, {SET_MEMO_FILE, "memo"}, {SET_FEEDBACK, "feedback"}};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *path = setting_text(settings, places[i].setting);
-        if (path != NULL) disks[count++] = (wane_disk){places[i].what, path};
-    }
-    return count;
-}
-
 static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
                  unsigned request_modes) {
     wane_server_options options;
@@ -238,7 +238,10 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     wane_error error = {0};
     wane_quality quality;
     struct domains domains;
+    wane_disk disks[WANE_DISKS_MOST];
     server_options(settings, logging, &options);
+    options.disks = disks;
+    options.disk_count = disks_from(settings, disks);
     options.request_modes = request_modes;
     prepare_from(settings, SET_PREPARE, &options.prepare); /* they were checked at the start */
     prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
@@ -249,9 +252,6 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     options.domain_count = domains.count;
     wane_classifier *classifier = NULL;
     wane_feedback_options feedback;
-    wane_disk disks[WANE_DISKS_MOST];
-    options.disks = disks;
-    options.disk_count = disks_from(settings, disks);
     int started = feedback_options(settings, &feedback, &options, &classifier, &error);
     if (started == WANE_OK) started = wane_server_start(model, &options, &server, &error);
     domains_free(&domains);

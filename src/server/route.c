@@ -188,11 +188,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_governor_state governor;
     wane_model_get_governor_state(server->model, &governor);
     wane__metrics_write_governor(&governor, &exchange->out);
+    wane__metrics_write_process(&server->metrics, server->disks, server->disk_count, &exchange->out);
     wane__metrics_write_cache(&state, &exchange->out);
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);
     wane__http_feedback_metrics(server, &exchange->out);
-    wane__metrics_write_process(&server->metrics, server->disks, server->disk_count, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 

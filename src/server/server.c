@@ -222,13 +222,13 @@ static int start(struct wane_server *server, const wane_server_options *options,
     trial.sampling = server->defaults.sampling;
     bool local = false;
     int code = wane_generation_check(&trial, server->defaults.vocab_size, error);
+    if (code == WANE_OK) code = wane__server_set_disks(server, options, error);
     if (code == WANE_OK) code = wane__server_set_quality(server, options, error);
     if (code == WANE_OK) code = wane__server_set_prepare(server, options, error);
     if (code == WANE_OK && options->key_file != NULL) {
         code = wane__keys_load(options->key_file, &server->log, &server->keys, error);
         if (code == WANE_OK) code = wane__server_check_keys(server, options->key_file, error);
     }
-    if (code == WANE_OK) code = wane__server_set_disks(server, options, error);
     if (code == WANE_OK) code = wane__server_open_feedback(server, options->feedback, error);
     if (code == WANE_OK) code = open_listener(options, listener, &local, error);
     if (code != WANE_OK) return code;
@@ -295,9 +295,9 @@ void wane_server_free(wane_server *server) {
     wane_server_stop(server, 0);
     wane_scheduler_free(server->scheduler);
     wane__keys_free(server->keys);
+    wane__server_free_disks(server);
     wane__server_free_quality(server);
     wane__server_close_feedback(server);
-    wane__server_free_disks(server);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);
