@@ -71,6 +71,7 @@ void wane__model_governor_begin(struct wane__reply *reply, const wane_generation
     struct wane__governor *own = &reply->governor;
     *own = (struct wane__governor){.hottest = INFINITY};
     if (g == NULL || quality == NULL || quality->mode != WANE_MODE_WANE) return;
+    if (!wane__reply_has(reply, WANE_FEATURE_GOVERNOR)) return;
     wane__fuse_init(&own->fuse, quality);
     own->fallback = quality->fallback;
     own->steers = may_steer(g, generation);

@@ -58,7 +58,12 @@ int train_domains(const struct settings *settings); /* wane train domains */
 int train_reward(const struct settings *settings);  /* wane train reward */
 int command_classify(struct settings *settings);
 int command_feedback(struct settings *settings);
+int command_rollout(struct settings *settings);
+int command_audit(struct settings *settings);
 int command_bench(struct settings *settings);
+int command_doctor(struct settings *settings);
+int command_diagnose(struct settings *settings);
+int command_cost(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
 int command_help(struct settings *settings);
@@ -111,6 +116,8 @@ char **lines_read(const char *path, int *count);
 void lines_free(char **list, int count);
 /* A JSON string, with U+FFFD for what is not UTF-8. */
 json_t *json_text(const char *text, size_t size);
+/* A token as text in quotes, its number where `model` is NULL; free it. */
+char *token_quoted(const wane_model *model, int32_t token);
 /* A number; null for NAN. */
 json_t *json_known(double value);
 /* A number with three decimals: more says nothing about a time. */
@@ -144,6 +151,7 @@ struct model_wish {
     bool certified;  /* wants the certified head, whatever the settings name      */
     bool always;     /* even where the dense one is faster */
     bool rebuild;    /* its sketch, from --statistics where that is set */
+    bool found;      /* the certified head where it has a sketch already; nothing is built */
     double shadow;   /* 0: --shadow; below: none */
     wane_log_fn log; /* NULL: by --verbose */
     void *log_user;
@@ -151,6 +159,11 @@ struct model_wish {
 };
 /* Locate and load, with progress. Returns EXIT_FINE or an exit code after a complaint. */
 int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
+/* The file of a model by name or path, where it is on this machine; NULL, and nothing said, where it is not. */
+char *model_here(const char *name);
+/* Load such a one. A WANE code with `error`, and nothing said. */
+int model_load_here(const struct settings *settings, const struct model_wish *wish, wane_model **model,
+                    wane_error *error);
 /* Give the model the table that --table names, if it does. Returns EXIT_FINE or an exit code after a complaint. */
 int table_attach(const struct settings *settings, wane_model *model);
 /* A recorder of the model by the settings, into `folder`. Returns EXIT_FINE or an exit code after a complaint. */
@@ -187,16 +200,21 @@ int gate_attach(const struct settings *settings, wane_model *model, unsigned mod
 /* The same of its profile, and of a probe for consistency. */
 int governor_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
                     void *log_user);
-/* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
-struct breaker_alert {
-    wane_log_fn log;
-    void *log_user;
-    const char *command;
-};
-int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes,
-                   struct breaker_alert *alarm);
+/* Arm the breaker. */
+int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
+/*
+ * The plan that the settings make, with the lists that it points to. features 0: they name none. EXIT_FINE, or EXIT_USAGE after a
+ * complaint.
+ */
+struct rollout_plan {
+    wane_rollout_wish wish;
+    double users[8];
+    const char *lines[8];
+    char *text; /* what lines point into; free it */
+};
+int rollout_from(const struct settings *settings, struct rollout_plan *plan);
 /* The steps of a setting that lists them; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int prepare_from(const struct settings *settings, int id, unsigned *steps);
 void sampling_from(const struct settings *settings, wane_sampling *sampling);

@@ -2,15 +2,9 @@
 #include "cli.h"
 #include "text.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-
-extern char **environ;
 
 /* A domain's value where its section gives one, else that of everybody. */
 static const struct setting_value *pick(const struct settings *all, const struct settings *own, int id) {
@@ -198,72 +192,12 @@ int gate_attach(const struct settings *settings, wane_model *model, unsigned mod
     return judges ? attach_gate(settings, model, log, log_user) : EXIT_FINE;
 }
 
-/* ---- the breaker's alert ------------------------------------------------------------------------------------------------ */
-
-struct errand {
-    char *command, *state, *wakes;
-};
-
-static void free_errand(struct errand *errand) {
-    free(errand->command);
-    free(errand->state);
-    free(errand->wakes);
-    free(errand);
-}
-
-/* Waits for the command in a thread of its own: whoever tripped the breaker is decoding. */
-static void *run_errand(void *user) {
-    struct errand *errand = user;
-    size_t count = 0;
-    while (environ[count] != NULL) count++;
-    char **environment = text_alloc((count + 3) * sizeof *environment),
-         *words[] = {"/bin/sh", "-c", errand->command, NULL};
-    memcpy(environment, environ, count * sizeof *environment);
-    environment[count] = errand->state;
-    environment[count + 1] = errand->wakes;
-    posix_spawnattr_t how;
-    sigset_t none;
-    pid_t child;
-    sigemptyset(&none);
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&how, &none);
-    if (posix_spawn(&child, "/bin/sh", NULL, &how, words, environment) == 0) waitpid(child, NULL, 0);
-    posix_spawnattr_destroy(&how);
-    free(environment);
-    free_errand(errand);
-    return NULL;
-}
-
-static void alert(void *user, bool out, int wakes, double seconds) {
-    const struct breaker_alert *alarm = user;
-    char *line =
-        out ? text_format("breaker out: %d votes woke in %.0f s; temperatures are capped until it is quiet",
-                          wakes, seconds)
-            : text_format("breaker in again: %d votes woke in %.0f s", wakes, seconds);
-    alarm->log(alarm->log_user, out ? WANE_LOG_ERROR : WANE_LOG_INFO, line);
-    free(line);
-    if (alarm->command == NULL) return;
-    struct errand *errand = text_alloc(sizeof *errand);
-    errand->command = text_copy(alarm->command);
-    errand->state = text_format("WANE_BREAKER=%s", out ? "out" : "in");
-    errand->wakes = text_format("WANE_BREAKER_RECENT=%d", wakes);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, run_errand, errand) == 0) {
-        pthread_detach(thread);
-        return;
-    }
-    alarm->log(alarm->log_user, WANE_LOG_WARN, "breaker: no thread for its command; it was not run");
-    free_errand(errand);
-}
-
-int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes,
-                   struct breaker_alert *alarm) {
+int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes) {
     wane_quality quality;
     wane_error error = {0};
-    alarm->command = setting_text(settings, SET_BREAKER_COMMAND);
     quality_from(settings, &quality);
     if (quality.breaker_wakes == 0 || (modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
-    return wane_model_set_breaker(model, &quality, alert, alarm, &error) == WANE_OK ? EXIT_FINE
-                                                                                    : cli_fail_wane(&error);
+    /* The server looks at it, and tells. */
+    return wane_model_set_breaker(model, &quality, NULL, NULL, &error) == WANE_OK ? EXIT_FINE
+                                                                                  : cli_fail_wane(&error);
 }

@@ -54,6 +54,8 @@ static void add_headers(const struct wane__exchange *exchange, struct MHD_Respon
     MHD_add_response_header(response, "x-request-id", exchange->request_id);
     if (exchange->domain_note[0] != '\0')
         MHD_add_response_header(response, "wane-domain-mismatch", exchange->domain_note);
+    if (exchange->side.header[0] != '\0')
+        MHD_add_response_header(response, "wane-rollout", exchange->side.header);
 }
 
 static enum MHD_Result queue(struct wane__exchange *exchange, int status, struct MHD_Response *response) {
@@ -244,6 +246,8 @@ static void free_exchange(struct wane__exchange *exchange) {
     wane__buf_free(&exchange->body);
     wane__buf_free(&exchange->asked);
     wane__buf_free(&exchange->said);
+    wane__buf_free(&exchange->earlier);
+    wane__buf_free(&exchange->again);
     wane__buf_free(&exchange->text);
     wane__buf_free(&exchange->head);
     wane__buf_free(&exchange->out);
@@ -272,6 +276,7 @@ void wane__http_completed(void *server, struct MHD_Connection *connection, void 
               exchange->reused_tokens, exchange->reply_tokens, 1000 * (wane__now() - exchange->started),
               exchange->problem.kind ? ": " : "", exchange->problem.text);
     bool had_ticket = exchange->ticket != NULL;
+    wane__http_audit_done(exchange, status);
     free_exchange(exchange);
     if (had_ticket) atomic_fetch_sub(&owner->replies, 1);
 }

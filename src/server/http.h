@@ -7,6 +7,8 @@
 #ifndef WANE_SERVER_HTTP_H
 #define WANE_SERVER_HTTP_H
 
+#include "ops/rollout_live.h"
+#include "server/http_audit.h"
 #include "server/server_internal.h"
 
 #include <microhttpd.h>
@@ -20,6 +22,7 @@ struct wane__exchange {
     const struct wane__route *route;
     const char *rest;       /* of the path, where the route ends in a wildcard */
     enum wane__shape shape; /* of errors                                       */
+    bool posts;             /* its method, where a route has several           */
     char request_id[32];
     struct wane__key key; /* "" without keys                                 */
     double started;
@@ -47,6 +50,15 @@ struct wane__exchange {
     struct wane__buf asked, said;
     bool said_enough;
     char domain_note[96]; /* header wane-domain-mismatch; "": none           */
+
+    /* Its side of the rollout; and, where its question was asked before, both answers (http_rollout.c). */
+    struct wane__rollout_side side;
+    struct wane__buf earlier, again;
+    bool repeats;
+    /* The audit log's (http_audit.c). */
+    bool owes_record;              /* it was admitted, and no ticket writes its record */
+    struct wane__audited *audited; /* what the ticket's end writes; NULL: nothing      */
+    char audit_side[320];          /* which side of a rollout it is on, in words; "": none */
 
     struct wane__buf text;     /* whole reply, not streamed                       */
     struct wane__buf head;     /* what each OpenAI object starts with             */
@@ -131,6 +143,10 @@ void wane__http_keep_prompt(struct wane__exchange *exchange);
 void wane__http_keep(struct wane__exchange *exchange, const wane_event *event);
 enum MHD_Result wane__http_feedback(struct wane__exchange *exchange);
 void wane__http_feedback_metrics(struct wane_server *server, struct wane__buf *out);
+
+/* metrics_process.c: the disks whose free bytes the metrics have. */
+int wane__server_set_disks(struct wane_server *server, const wane_server_options *options, wane_error *error);
+void wane__server_free_disks(struct wane_server *server);
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

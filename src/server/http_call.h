@@ -47,6 +47,8 @@ struct wane__call {
     size_t stop_count;
     wane_bias *bias;
     const char *mode, *domain, *hold; /* as the request says; NULL: it does not */
+    const char *user, *line;          /* the same: whose request, of which line of business */
+    unsigned without;                 /* 1 << WANE_FEATURE_… that it declines */
     wane_ssp ssp;                     /* taken from the system text             */
     bool says_prepare;
     unsigned prepare;           /* 1 << WANE_PREPARE_…, where `says_prepare` */

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "model.h"
 #include "server/http.h"
+#include "server/http_rollout.h"
 #include "server/route.h"
 
 #include <sodium.h>
@@ -93,13 +94,18 @@ static bool parse(struct wane__exchange *exchange, wane_tokens *tokens) {
 static bool submit(struct wane__exchange *exchange, const wane_tokens *tokens) {
     struct wane_server *server = exchange->server;
     wane_error error = {0};
+    struct wane__watch watch;
     exchange->call.generation.tenant = exchange->key.tenant;
     exchange->call.generation.id = exchange->reply_id;
     exchange->call.generation.kind = kind_of(exchange);
-    int code = wane_scheduler_submit(server->scheduler, tokens->id, tokens->count, &exchange->call.generation,
-                                     &exchange->ticket, &error);
+    wane__http_rollout_take(exchange);
+    wane__http_audit_begin(exchange, &watch);
+    int code = wane__scheduler_submit(server->scheduler, tokens->id, tokens->count,
+                                      &exchange->call.generation, &watch, &exchange->ticket, &error);
+    wane__http_audit_submitted(exchange, code == WANE_OK);
     if (code == WANE_OK) {
         atomic_fetch_add(&server->replies, 1);
+        wane__http_rollout_count(exchange);
         return true;
     }
     exchange->ticket = NULL;
@@ -116,6 +122,8 @@ void wane__http_note(struct wane__exchange *exchange, const wane_event *event) {
     if (event->kind != WANE_EVENT_START) exchange->reply_tokens = event->reply_tokens;
     if (event->kind == WANE_EVENT_END) wane__metrics_reply(&exchange->server->metrics, event);
     wane__http_keep(exchange, event);
+    wane__http_repeat_see(exchange, event);
+    wane__http_audit_see(exchange, event);
 }
 
 enum wane__wait wane__http_wait(struct wane__exchange *exchange, uint32_t silence_ms, wane_event *event) {
@@ -171,6 +179,8 @@ static enum MHD_Result reply_count(struct wane__exchange *exchange, size_t count
 enum MHD_Result wane__http_generate(struct wane__exchange *exchange) {
     wane_tokens tokens = {0};
     enum MHD_Result result;
+    if (exchange->route->api != WANE__API_COUNT && !wane__http_audit_admit(exchange))
+        return wane__http_refuse(exchange);
     wane__http_pause_timeout(exchange); /* a long prompt takes its time already here */
     bool fine = parse(exchange, &tokens);
     size_t count = tokens.count;
@@ -180,7 +190,10 @@ enum MHD_Result wane__http_generate(struct wane__exchange *exchange) {
         fine = submit(exchange, &tokens);
     }
     wane_tokens_free(&tokens);
-    if (fine) wane__http_keep_prompt(exchange);
+    if (fine) {
+        wane__http_keep_prompt(exchange);
+        if (exchange->call.api != WANE__API_COUNT) wane__http_repeat_begin(exchange);
+    }
     if (exchange->has_call) wane__call_drop_prompt(&exchange->call);
     if (!fine) {
         result = wane__http_refuse(exchange);

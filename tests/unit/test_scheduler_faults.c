@@ -382,8 +382,9 @@ static void test_stop_cuts(void **state) {
 
 static void test_stuck(void **state) {
     (void)state;
-    struct rig rig = rig_up(plain, quick_options());
-    rig.scheduler->stuck_after = 0.05;
+    wane_scheduler_options options = quick_options();
+    options.watchdog_ms = 8;
+    struct rig rig = rig_up(plain, options);
     wane_generation g = greedy(0);
     assert_false(rig_state(&rig).stuck);
     wane_ticket *t = send(&rig, "crawl", &g);

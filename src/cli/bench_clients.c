@@ -1,9 +1,9 @@
 /*
- * bench_layer_load.c - clients of `wane bench layer`: each a thread that sends a request, reads it to its end, and sends the next.
+ * bench_clients.c - clients of `wane bench layer` and `wane bench protocol`: each a thread that sends a request, reads it to its end, and sends the next.
  *
  * A closed loop: a slower server gets fewer requests, not a longer queue. Times are the client's.
  */
-#include "bench_layer.h"
+#include "bench_clients.h"
 #include "text.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void layer_add(struct layer_numbers *numbers, double value) {
+void numbers_add(struct numbers *numbers, double value) {
     if (numbers->count == numbers->capacity) {
         numbers->capacity = numbers->capacity > 0 ? 2 * numbers->capacity : 256;
         numbers->value = text_grow(numbers->value, numbers->capacity * sizeof *numbers->value);
@@ -24,14 +24,14 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-double layer_quantile(struct layer_numbers *numbers, double p) {
+double numbers_quantile(struct numbers *numbers, double p) {
     if (numbers->count == 0) return 0;
     qsort(numbers->value, numbers->count, sizeof *numbers->value, ascending);
     size_t at = (size_t)ceil(p * (double)numbers->count);
     return numbers->value[at > 0 ? at - 1 : 0];
 }
 
-double layer_deviation(const struct layer_numbers *numbers) {
+double numbers_deviation(const struct numbers *numbers) {
     double sum = 0, squares = 0, count = (double)numbers->count;
     if (numbers->count == 0) return 0;
     for (size_t i = 0; i < numbers->count; i++) sum += numbers->value[i];
@@ -40,28 +40,11 @@ double layer_deviation(const struct layer_numbers *numbers) {
     return sqrt(squares / count);
 }
 
-static void add_part(wane_correction_part *sum, const wane_correction_part *before,
-                     const wane_correction_part *after) {
-    sum->ran += after->ran - before->ran;
-    sum->changed += after->changed - before->changed;
-}
-
-void layer_add_corrections(wane_correction_state *sum, const wane_correction_state *before,
-                           const wane_correction_state *after) {
-    sum->tokens += after->tokens - before->tokens;
-    sum->changed += after->changed - before->changed;
-    sum->draws += after->draws - before->draws;
-    add_part(&sum->clamp, &before->clamp, &after->clamp);
-    add_part(&sum->dialogue, &before->dialogue, &after->dialogue);
-    add_part(&sum->vote, &before->vote, &after->vote);
-    add_part(&sum->rules, &before->rules, &after->rules);
-}
-
 /* ---- clients ------------------------------------------------------------------------------------------------------- */
 
 struct clients {
-    const struct layer_load *load;
-    struct layer_cell *cell;
+    const struct client_load *load;
+    struct client_cell *cell;
     pthread_mutex_t lock; /* guards what follows, and the cell */
     int next;
     int code;
@@ -71,13 +54,17 @@ struct clients {
 /* The next request's number, or -1. */
 static int take_number(struct clients *clients) {
     pthread_mutex_lock(&clients->lock);
-    bool more = clients->code == WANE_OK && clients->next < clients->load->count && !interrupt_seen();
-    int number = more ? clients->load->first + clients->next++ : -1;
+    const struct client_load *load = clients->load;
+    while (load->finished != NULL && clients->next < load->count &&
+           load->finished[load->first + clients->next])
+        clients->next++;
+    bool more = clients->code == WANE_OK && clients->next < load->count && !interrupt_seen();
+    int number = more ? load->first + clients->next++ : -1;
     pthread_mutex_unlock(&clients->lock);
     return number;
 }
 
-static void keep_text(struct layer_request *request, const char *text, size_t size) {
+static void keep_text(struct client_request *request, const char *text, size_t size) {
     request->text = text_grow(request->text, request->text_size + size + 1);
     memcpy(request->text + request->text_size, text, size);
     request->text_size += size;
@@ -85,8 +72,8 @@ static void keep_text(struct layer_request *request, const char *text, size_t si
 }
 
 /* Read it to its end; `gaps`: between its tokens. */
-static int read_reply(wane_ticket *ticket, double began, struct layer_request *request,
-                      struct layer_numbers *gaps, wane_event *end, wane_error *error) {
+static int read_reply(wane_ticket *ticket, double began, struct client_request *request, struct numbers *gaps,
+                      wane_event *end, wane_error *error) {
     double last = 0;
     for (bool ended = false; !ended;) {
         wane_event event;
@@ -98,8 +85,9 @@ static int read_reply(wane_ticket *ticket, double began, struct layer_request *r
             if (request->tokens++ == 0)
                 request->first_ms = now - began;
             else
-                layer_add(gaps, now - last);
+                numbers_add(gaps, now - last);
             last = now;
+            request->last_ms = now - began;
         }
         if (event.kind != WANE_EVENT_END) continue;
         *end = event;
@@ -113,10 +101,10 @@ static int read_reply(wane_ticket *ticket, double began, struct layer_request *r
 }
 
 static int one_request(struct clients *clients, int number, wane_error *error) {
-    const struct layer_load *load = clients->load;
+    const struct client_load *load = clients->load;
     const wane_tokens *prompt = &load->work->prompts[number % load->work->count];
-    struct layer_request *request = &clients->cell->request[number];
-    struct layer_numbers gaps = {0};
+    struct client_request *request = &clients->cell->request[number];
+    struct numbers gaps = {0};
     wane_generation generation;
     wane_event end = {0};
     wane_ticket *ticket = NULL;
@@ -127,24 +115,26 @@ static int one_request(struct clients *clients, int number, wane_error *error) {
     generation.max_tokens = load->work->steps;
     generation.no_memo = true;
     generation.quality = load->quality;
+    generation.ignore_end = load->ignore_end;
     free(request->text);
-    *request = (struct layer_request){.chosen = -1};
+    *request = (struct client_request){.chosen = -1};
     double began = now_ms();
     int code = wane_scheduler_submit(load->scheduler, prompt->id, prompt->count, &generation, &ticket, error);
     if (code != WANE_OK) return code;
     code = read_reply(ticket, began, request, &gaps, &end, error);
     wane_ticket_free(ticket);
     if (code == WANE_OK) {
-        struct layer_cell *cell = clients->cell;
+        struct client_cell *cell = clients->cell;
         pthread_mutex_lock(&clients->lock);
-        for (size_t i = 0; i < gaps.count; i++) layer_add(&cell->gap_ms, gaps.value[i]);
-        layer_add(&cell->first_ms, request->first_ms);
-        layer_add(&cell->whole_ms, request->whole_ms);
+        for (size_t i = 0; i < gaps.count; i++) numbers_add(&cell->gap_ms, gaps.value[i]);
+        numbers_add(&cell->first_ms, request->first_ms);
+        numbers_add(&cell->whole_ms, request->whole_ms);
         cell->delivered += (uint64_t)end.reply_tokens;
         cell->decoded += (uint64_t)(end.reply_tokens + end.spare_tokens);
         cell->requests++;
         cell->votes += end.answers > 0;
         cell->votes_changed += end.answers > 0 && end.chosen != 0;
+        if (load->on_done != NULL) load->on_done(load->user, number, request);
         pthread_mutex_unlock(&clients->lock);
     }
     free(gaps.value);
@@ -167,7 +157,7 @@ static void *client(void *user) {
     return NULL;
 }
 
-int layer_run(const struct layer_load *load, struct layer_cell *cell, wane_error *error) {
+int clients_run(const struct client_load *load, struct client_cell *cell, wane_error *error) {
     struct clients clients = {.load = load, .cell = cell, .lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_t *thread = text_alloc((size_t)load->streams * sizeof *thread);
     int started = 0;
