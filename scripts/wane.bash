@@ -51,6 +51,16 @@ _wane() {
                 _wane_offer "$current" files < /dev/null
                 return
             fi ;;
+        rollout:plan:*)
+            if [[ $current != -* ]]; then
+                _wane_offer "$current" files < /dev/null
+                return
+            fi ;;
+        rollout:start:* | rollout:advance:* | rollout:back:* | rollout:abort:*)
+            if [ "$COMP_CWORD" -eq 3 ] && [[ $current != -* ]]; then
+                _wane_offer "$current" "" < <(printf '%s\n' head table draft memo gate governor)
+                return
+            fi ;;
         model:get:* | model:path:* | model:info:*)
             if [ "$COMP_CWORD" -eq 3 ]; then
                 _wane_offer "$current" "$([ "${COMP_WORDS[2]}" = info ] && echo files)" < <(_wane_models)

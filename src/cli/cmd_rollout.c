@@ -55,9 +55,9 @@ int rollout_from(const struct settings *settings, struct rollout_plan *plan) {
     wane_rollout_wish *wish = &plan->wish;
     wane_rollout_wish_init(wish);
     wish->share = settings->value[SET_ROLLOUT_SHARE].real;
-    wish->hold = settings->value[SET_ROLLOUT_HOLD].real;
+    wish->hold = setting_int(settings, SET_ROLLOUT_HOLD);
     wish->requests = (uint64_t)settings->value[SET_ROLLOUT_REQUESTS].integer;
-    wish->wait = settings->value[SET_ROLLOUT_WAIT].real;
+    wish->wait = setting_int(settings, SET_ROLLOUT_WAIT);
     wish->manual = !setting_on(settings, SET_ROLLOUT_AUTO);
     double hit_rate = settings->value[SET_ROLLOUT_HIT_RATE].real,
            drop = settings->value[SET_ROLLOUT_DROP].real,

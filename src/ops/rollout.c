@@ -366,7 +366,7 @@ int wane__rollout_act(struct wane__rollout_book *book, int action, int feature, 
     }
     if (*changed != 0) return WANE_OK;
     if (feature >= 0 && book->plan.feature[feature].stage_count == 0) why = "the plan does not name it";
-    return wane__fail(error, WANE_EINVAL, "Cannot %s the rollout of %s: %s.",
-                      wane_rollout_action_name(action),
-                      feature >= 0 ? wane_feature_name(feature) : "any feature", why);
+    static const char *const verbs[WANE_ROLLOUT_ACTIONS] = {"start", "advance", "step back", "be aborted"};
+    return wane__fail(error, WANE_EINVAL, "The rollout of %s cannot %s: %s.",
+                      feature >= 0 ? wane_feature_name(feature) : "any feature", verbs[action], why);
 }

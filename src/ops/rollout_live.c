@@ -53,6 +53,7 @@ struct wane__rollout {
     double kept_at;  /* wane__now of the last turn that was kept; 0: none */
     double write_at; /* when what was seen is to be written */
     bool unsaved;    /* the book is newer than the file */
+    uint64_t breaks; /* times that a breaker changed the book */
     bool failing;    /* that was said */
     uint64_t failures;
     uint64_t requests[WANE_FEATURES][2];
@@ -220,8 +221,10 @@ static int look_at_file(struct wane__rollout *r, int64_t date, wane_error *error
     if (print == r->print) return WANE_OK;
     int status = wane__rollout_load(r->path, &r->work, error);
     if (status == WANE_ENOENT) { /* it was taken away: it is written anew */
+        pthread_mutex_lock(&r->lock);
         r->unsaved = true;
         r->print = 0;
+        pthread_mutex_unlock(&r->lock);
         return WANE_OK;
     }
     if (status != WANE_OK) return status;
@@ -235,25 +238,28 @@ static int look_at_file(struct wane__rollout *r, int64_t date, wane_error *error
 }
 
 static void say_failure(struct wane__rollout *r, const wane_error *error) {
+    pthread_mutex_lock(&r->lock);
     r->failures++;
+    pthread_mutex_unlock(&r->lock);
     if (!r->failing)
         wane__log(r->log, WANE_LOG_ERROR,
                   "rollout: what is in force cannot be kept, and is in force all the same: %s", error->text);
     r->failing = true;
 }
 
-/* The same locks. */
+/* The same locks. A breaker may fire meanwhile: what it did is not in the file then. */
 static int write_file(struct wane__rollout *r, wane_error *error) {
+    pthread_mutex_lock(&r->lock);
+    uint64_t breaks = r->breaks;
     r->work = r->book;
+    pthread_mutex_unlock(&r->lock);
     int status = wane__rollout_store(r->path, &r->work, error);
     pthread_mutex_lock(&r->lock);
+    r->unsaved = status != WANE_OK || r->breaks != breaks;
     if (status == WANE_OK) {
         r->book.state.revision = r->work.state.revision;
-        r->unsaved = false;
-        for (int i = 0; i < WANE_FEATURES; i++) r->breaking[i].due = false;
+        for (int i = 0; i < WANE_FEATURES; i++) r->breaking[i].due = r->breaking[i].due && r->unsaved;
         r->print = wane__rollout_print(r->path);
-    } else {
-        r->unsaved = true;
     }
     pthread_mutex_unlock(&r->lock);
     if (status == WANE_OK && r->failing)
@@ -377,6 +383,7 @@ bool wane__rollout_break(struct wane__rollout *r, int feature, const char *why) 
         r->breaking[feature] = (struct breaking){.due = true, .stage = before[feature]};
         snprintf(r->breaking[feature].why, sizeof r->breaking[feature].why, "%s", why);
         r->unsaved = true;
+        r->breaks++;
         forget(r, 1u << feature);
         note_steps(r, 1u << feature, before, &step);
     }

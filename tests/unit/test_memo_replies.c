@@ -497,6 +497,34 @@ static void test_first_answer_stands(void **unused) {
     rig_down(&rig);
 }
 
+/* Without the memo nothing is repeated, and nothing kept; switched off, the same for all. */
+static void test_without(void **unused) {
+    (void)unused;
+    static struct outcome first, other;
+    struct rig rig = memo_rig(1, true);
+    wane_generation g = greedy(60);
+    g.without = 1u << WANE_FEATURE_MEMO | 1u << WANE_FEATURE_DRAFT;
+    ask(&rig, "in the language", &g, &first);
+    assert_int_equal(memo_of(&rig).entries, 0);
+    wane_draft_state drafts;
+    wane_model_get_draft_state(rig.model, &drafts);
+    assert_int_equal(drafts.blocks + drafts.rehearsals, 0);
+    g.without = 0;
+    ask(&rig, "in the language", &g, &other);
+    assert_same(&first, &other);
+    wane_memo_state was = memo_of(&rig);
+    assert_true(was.entries > 0);
+    wane_model_switch_off(rig.model, 1u << WANE_FEATURE_MEMO | 1u << WANE_FEATURE_DRAFT);
+    ask(&rig, "in the language", &g, &other);
+    assert_same(&first, &other);
+    assert_int_equal(memo_of(&rig).hits, was.hits);
+    wane_model_switch_on(rig.model, WANE_FEATURES_ALL);
+    ask(&rig, "in the language", &g, &other);
+    assert_same(&first, &other);
+    assert_true(memo_of(&rig).hits > was.hits);
+    rig_down(&rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_repeated),
@@ -512,6 +540,7 @@ int main(void) {
         cmocka_unit_test(test_looked_at),
         cmocka_unit_test(test_divergence),
         cmocka_unit_test(test_first_answer_stands),
+        cmocka_unit_test(test_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -520,6 +520,29 @@ static void test_fuse(void **unused) {
 }
 
 /* A limit, a stop string and the model's own end at the same token outrank the fuse. */
+/* A request without the governor is neither steered nor ended. */
+static void test_without(void **unused) {
+    (void)unused;
+    static struct reply reply;
+    wane_model *model = make_model(fuse_script());
+    wane_quality q = quality_of();
+    wane_generation g = generation_of(&q, 250);
+    q.fuse = WANE_FUSE_LOOP;
+    g.sampling.temperature = 0;
+    g.without = 1u << WANE_FEATURE_GOVERNOR;
+    say(model, "loop", &g, &reply);
+    assert_int_equal(reply.end.finish, WANE_FINISH_LENGTH);
+    assert_int_equal(state_of(model).fuse_tokens, 0);
+    g.without = 0;
+    wane_model_switch_off(model, 1u << WANE_FEATURE_GOVERNOR);
+    say(model, "loop", &g, &reply);
+    assert_int_equal(reply.end.finish, WANE_FINISH_LENGTH);
+    wane_model_switch_on(model, 1u << WANE_FEATURE_GOVERNOR);
+    say(model, "loop", &g, &reply);
+    assert_int_equal(reply.end.finish, WANE_FINISH_FUSE);
+    wane_model_free(model);
+}
+
 static void test_fuse_comes_last(void **unused) {
     (void)unused;
     static struct reply reply;
@@ -604,12 +627,12 @@ int main(void) {
     if (file < 0) return 1;
     close(file);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_state),      cmocka_unit_test(test_lock_holds),
-        cmocka_unit_test(test_by_entropy),      cmocka_unit_test(test_left_alone),
-        cmocka_unit_test(test_refused),         cmocka_unit_test(test_probed),
-        cmocka_unit_test(test_drawn_twice),     cmocka_unit_test(test_fuse),
-        cmocka_unit_test(test_fuse_comes_last), cmocka_unit_test(test_memo),
-        cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_each_state), cmocka_unit_test(test_lock_holds),
+        cmocka_unit_test(test_by_entropy), cmocka_unit_test(test_left_alone),
+        cmocka_unit_test(test_without),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_probed),     cmocka_unit_test(test_drawn_twice),
+        cmocka_unit_test(test_fuse),       cmocka_unit_test(test_fuse_comes_last),
+        cmocka_unit_test(test_memo),       cmocka_unit_test(test_votes),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

@@ -249,6 +249,34 @@ static void test_argmax_takes_the_first(void **unused) {
     wane_model_free(model);
 }
 
+/* A reply without the table is the plain one, also where the table would take part in the choice. */
+static void test_without(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    write_table(model, "", right);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        wane_generation generation = drawn(STEPS);
+        generation.sampling.seed = seed;
+        wane_table_use none = use_of(0);
+        none.path = NULL;
+        assert_int_equal(wane_model_set_table(model, &none, NULL), WANE_OK);
+        struct said plain = say(model, &generation);
+        give_table(model, WANE_TABLE_ARGMAX);
+        generation.without = 1u << WANE_FEATURE_TABLE;
+        struct said without = say(model, &generation);
+        assert_memory_equal(&plain, &without, sizeof plain);
+        generation.without = 0;
+        wane_model_switch_off(model, 1u << WANE_FEATURE_TABLE);
+        struct said switched = say(model, &generation);
+        assert_memory_equal(&plain, &switched, sizeof plain);
+        assert_int_equal(state_of(model).strict + state_of(model).miss + state_of(model).absent, 0);
+        wane_model_switch_on(model, 1u << WANE_FEATURE_TABLE);
+        say(model, &generation);
+        assert_int_equal(state_of(model).strict, STEPS);
+    }
+    wane_model_free(model);
+}
+
 /* What is compared is what the processors leave. */
 static void test_processors_come_first(void **unused) {
     (void)unused;
@@ -653,6 +681,7 @@ int main(void) {
         cmocka_unit_test(test_rank_hits),
         cmocka_unit_test(test_exact_changes_nothing),
         cmocka_unit_test(test_argmax_takes_the_first),
+        cmocka_unit_test(test_without),
         cmocka_unit_test(test_processors_come_first),
         cmocka_unit_test(test_tenants),
         cmocka_unit_test(test_gate_passes_hits),
