@@ -15,7 +15,6 @@
 #include "server/http.h"
 #include "server/json.h"
 #include "server/route.h"
-#include "table/lookup.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -357,10 +356,8 @@ static const char *origin_name(int origin) {
 }
 
 static const char *source_name(int source) {
-    static const char *const names[] = {"absent", "context", "index", "between", "mean"};
-    return names[source];
+    return source == 0 ? "absent" : wane_table_source(source);
 }
-_Static_assert((int)WANE__SLMT_SOURCES == (int)WANE__ACCOUNT_SOURCES, "a name for each source");
 
 static void note_account(struct wane__audit_note *note, const struct wane__account *a) {
     uint32_t origin[WANE__ACCOUNT_ORIGINS + 1];
