@@ -165,16 +165,17 @@ void wane_server_audit(wane_server *server, const char *event, const char *detai
     wane__audit_tell(server->audit->log, note);
 }
 
-bool wane__server_audit_fine(struct wane_server *server) {
+bool wane__server_audit_fine(struct wane_server *server, char *why, size_t room) {
     struct wane__audit_state state;
     if (server->audit == NULL || server->audit->log == NULL) return true;
     wane__audit_get_state(server->audit->log, &state);
+    if (!state.ok && why != NULL) snprintf(why, room, "%s", state.reason);
     return state.ok;
 }
 
 bool wane__server_audit_stops(struct wane_server *server) {
     return server->audit != NULL && server->audit->log != NULL && wane__audit_is_strict(server->audit->log) &&
-           !wane__server_audit_fine(server);
+           !wane__server_audit_fine(server, NULL, 0);
 }
 
 /* ------------------------------------------------------------------- a request */
