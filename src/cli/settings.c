@@ -428,7 +428,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_AUDIT, "WORD", "tail, export: of this kind; request, start, stop, gap, table, breaker, rollout"),
     [SET_AUDIT_FORMAT] = CHOICE("Audit", "format", NULL, NULL, "jsonl csv", "jsonl",
         FOR_AUDIT, "export: an object a line, or comma-separated values with a first line of names"),
-    [SET_AUDIT_HEAD] = WORDS("Audit", "head", 0, NULL, NULL, TYPE_WORD, 64, 64, NULL,
+    [SET_AUDIT_HEAD] = WORDS("Audit", "head", 0, NULL, NULL, TYPE_WORD, 1, 100, NULL,
         FOR_AUDIT, "HASH", "verify: a hash that must be in there, as an earlier verify printed it"),
 
     [SET_TUNE_DATA] = WORDS("Tuning", "data", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,

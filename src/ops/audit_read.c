@@ -108,13 +108,17 @@ static void bind_text(sqlite3_stmt *row, int at, const char *text) {
 }
 
 static int ask(sqlite3 *base, const wane_audit_filter *f, sqlite3_stmt **row) {
+    static const char fits[] =
+        " WHERE seq > ?1 AND at >= ?2 AND (?3 IS NULL OR request = ?3 OR reply = ?3) AND (?8 = 0 OR seq = ?8)"
+        " AND (?4 IS NULL OR key = ?4) AND (?5 IS NULL OR event = ?5)"
+        " AND (?6 IS NULL OR substr(slmt_table, 1, length(?6)) = ?6) ORDER BY seq";
     char sql[2048];
-    snprintf(sql, sizeof sql,
-             "SELECT * FROM (%s WHERE seq > ?1 AND at >= ?2 AND (?3 IS NULL OR request = ?3 OR reply = ?3)"
-             " AND (?8 = 0 OR seq = ?8) AND (?4 IS NULL OR key = ?4) AND (?5 IS NULL OR event = ?5)"
-             " AND (?6 IS NULL OR substr(slmt_table, 1, length(?6)) = ?6)"
-             " ORDER BY seq %s LIMIT ?7) ORDER BY seq",
-             wane__audit_select, f->last > 0 ? "DESC" : "ASC");
+    /* The newest come the other way round; all of them need no sorting. */
+    if (f->last > 0)
+        snprintf(sql, sizeof sql, "SELECT * FROM (%s%s DESC LIMIT ?7) ORDER BY seq", wane__audit_select,
+                 fits);
+    else
+        snprintf(sql, sizeof sql, "%s%s LIMIT ?7", wane__audit_select, fits);
     int step = sqlite3_prepare_v2(base, sql, -1, row, NULL);
     if (step != SQLITE_OK) return step;
     sqlite3_bind_int64(*row, 1, f->after);

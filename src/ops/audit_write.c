@@ -13,11 +13,15 @@
 #include "core/os.h"
 #include "ops/audit.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sodium.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* How often `tick` is called, and how long a close tries. */
 #define TICK_SECONDS  0.5
@@ -389,7 +393,7 @@ static void discard(struct wane__audit *a) {
     pthread_cond_destroy(&a->settled);
     pthread_mutex_destroy(&a->lock);
     wane__free(a->path);
-    memset(&a->key, 0, sizeof a->key);
+    sodium_memzero(&a->key, sizeof a->key);
     wane__free(a);
 }
 
@@ -480,9 +484,39 @@ static const char *base_name(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
+/* The new file's place: nothing may be there, and something must be possible there, before the old log is closed for it. */
+static int make_place(const char *next, wane_error *error) {
+    int fd = open(next, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+        return WANE_OK;
+    }
+    if (errno == EEXIST)
+        return wane__fail(error, WANE_EINVAL,
+                          "There is a file %s already; a log begins in a file of its own.", next);
+    return wane__fail(error, WANE_EIO, "Cannot make the audit log %s: %s.", next, strerror(errno));
+}
+
+/* Closed first: at no time could both take records. A closed one whose next one is missing is taken up where it ended. */
+static int go_on(struct wane__audit_file *old, const struct wane__audit_key *key, const char *next,
+                 wane_error *error) {
+    struct wane__audit_file *fresh = NULL;
+    int status = make_place(next, error);
+    if (status != WANE_OK) return status;
+    if (strcmp(old->last_event, "close") != 0) status = close_log(old, base_name(next), error);
+    if (status == WANE_OK) {
+        struct wane__audit_origin origin = {.seq = old->seq, .name = base_name(old->path)};
+        memcpy(origin.head, old->head, sizeof origin.head);
+        status = wane__audit_file_open(next, key, true, &origin, &fresh, error);
+    }
+    if (status != WANE_OK) unlink(next);
+    wane__audit_file_close(fresh);
+    return status;
+}
+
 int wane_audit_rotate(const char *path, const char *next, const char *key_file, wane_error *error) {
     struct wane__audit_count count = {.fd = -1};
-    struct wane__audit_file *old = NULL, *fresh = NULL;
+    struct wane__audit_file *old = NULL;
     struct wane__audit_key key;
     wane__clear(error);
     const char *name = base_name(next);
@@ -492,19 +526,9 @@ int wane_audit_rotate(const char *path, const char *next, const char *key_file, 
     int status = wane__audit_key_read(key_file, &key, error);
     if (status == WANE_OK) status = wane__audit_file_open(path, &key, false, NULL, &old, error);
     if (status == WANE_OK) status = wane__audit_count_open(path, &count, error);
-    if (status == WANE_OK &&
-        !(wane__audit_file_open(next, &key, false, NULL, &fresh, &(wane_error){0}) == WANE_ENOENT))
-        status = wane__fail(error, WANE_EINVAL,
-                            "There is a file %s already; a log begins in a file of its own.", next);
-    /* Closed first: at no time could both take records. A closed one whose next is missing is taken up where that ended. */
-    if (status == WANE_OK && strcmp(old->last_event, "close") != 0) status = close_log(old, name, error);
-    if (status == WANE_OK) {
-        struct wane__audit_origin origin = {.seq = old->seq, .name = base_name(path)};
-        memcpy(origin.head, old->head, sizeof origin.head);
-        status = wane__audit_file_open(next, &key, true, &origin, &fresh, error);
-    }
-    wane__audit_file_close(fresh);
+    if (status == WANE_OK) status = go_on(old, &key, next, error);
     wane__audit_file_close(old);
     wane__audit_count_close(&count);
+    sodium_memzero(&key, sizeof key);
     return status;
 }

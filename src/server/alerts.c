@@ -143,10 +143,9 @@ static void look_at_engine(struct wane__alerts *a) {
 
 static void look_at_audit(struct wane__alerts *a) {
     char why[400];
-    if (wane__server_audit_fine(a->server)) {
+    if (wane__server_audit_fine(a->server, why, sizeof why)) {
         wane__board_clear(a->board, WANE__ALERT_AUDIT, "the audit log is written again");
     } else {
-        wane__server_audit_why(a->server, why, sizeof why);
         wane__board_raise(a->board, WANE__ALERT_AUDIT, "the audit log cannot be written: %s", why);
     }
 }

@@ -15,7 +15,6 @@
 #include "server/http.h"
 #include "server/json.h"
 #include "server/route.h"
-#include "table/lookup.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,23 +165,17 @@ void wane_server_audit(wane_server *server, const char *event, const char *detai
     wane__audit_tell(server->audit->log, note);
 }
 
-bool wane__server_audit_fine(struct wane_server *server) {
+bool wane__server_audit_fine(struct wane_server *server, char *why, size_t room) {
     struct wane__audit_state state;
     if (server->audit == NULL || server->audit->log == NULL) return true;
     wane__audit_get_state(server->audit->log, &state);
+    if (!state.ok && why != NULL) snprintf(why, room, "%s", state.reason);
     return state.ok;
-}
-
-void wane__server_audit_why(struct wane_server *server, char *why, size_t room) {
-    struct wane__audit_state state = {.reason = ""};
-    if (server->audit != NULL && server->audit->log != NULL)
-        wane__audit_get_state(server->audit->log, &state);
-    snprintf(why, room, "%s", state.reason);
 }
 
 bool wane__server_audit_stops(struct wane_server *server) {
     return server->audit != NULL && server->audit->log != NULL && wane__audit_is_strict(server->audit->log) &&
-           !wane__server_audit_fine(server);
+           !wane__server_audit_fine(server, NULL, 0);
 }
 
 /* ------------------------------------------------------------------- a request */
@@ -364,10 +357,8 @@ static const char *origin_name(int origin) {
 }
 
 static const char *source_name(int source) {
-    static const char *const names[] = {"absent", "context", "index", "between", "mean"};
-    return names[source];
+    return source == 0 ? "absent" : wane_table_source(source);
 }
-_Static_assert((int)WANE__SLMT_SOURCES == (int)WANE__ACCOUNT_SOURCES, "a name for each source");
 
 static void note_account(struct wane__audit_note *note, const struct wane__account *a) {
     uint32_t origin[WANE__ACCOUNT_ORIGINS + 1];

@@ -709,24 +709,32 @@ static void test_one_writer(void **state) {
 
 /* ------------------------------------------------------------------- an end without a stop */
 
+static char program[4096];
+
 /* In a process of its own, which ends as by kill -9: `written` records on the disk, `waiting` ones not, `under_way` that never ended. */
-static void die_with(int written, int waiting, int under_way) {
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child > 0) {
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-        return;
-    }
-    struct wane__audit *a = open_plain();
+static int die(char **argument) {
+    snprintf(path, sizeof path, "%s", argument[0]);
+    int written = atoi(argument[1]), waiting = atoi(argument[2]), under_way = atoi(argument[3]);
+    struct wane__audit *a = NULL;
+    struct wane__audit_write_options o = options();
+    sqlite3 *rude = NULL;
+    if (wane__audit_open(&o, &a, NULL) != WANE_OK) return 1;
     serve(a, written);
     wane__audit_flush(a);
-    sqlite3 *rude = waiting > 0 ? lock_file() : NULL;
+    if (waiting > 0 && (sqlite3_open(path, &rude) != SQLITE_OK ||
+                        sqlite3_exec(rude, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK))
+        return 1;
     serve(a, waiting);
     for (int i = 0; i < under_way; i++) wane__audit_admit(a, NULL);
     if (rude != NULL) wane__audit_flush(a);
     _exit(7);
+}
+
+static void die_with(int written, int waiting, int under_way) {
+    char command[4400];
+    snprintf(command, sizeof command, "'%s' die %s %d %d %d", program, path, written, waiting, under_way);
+    int status = system(command);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
 static void test_killed(void **state) {
@@ -838,7 +846,9 @@ static void test_a_folder_to_read(void **state) {
     if (root) assert_int_equal(seteuid(0), 0);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 6 && strcmp(argv[1], "die") == 0) return die(argv + 2);
+    if (realpath(argv[0], program) == NULL) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_log, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_append_only, set_up, tear_down),
