@@ -53,17 +53,10 @@ static int look(wane_model *model, const wane_generation *generation, struct vie
     return status;
 }
 
-static wane_generation greedy(void) {
-    wane_generation generation;
-    wane_generation_init(&generation);
-    generation.sampling.temperature = 0;
-    return generation;
-}
-
 static void test_seen(void **state) {
     (void)state;
     wane_model *model = make();
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     struct view view = {0};
     assert_int_equal(look(model, &generation, &view), WANE_OK);
     assert_int_equal(view.count, STEPS + 1); /* the token that ends the turn is seen, too */
@@ -87,7 +80,7 @@ static void test_seen(void **state) {
 static void test_changes_nothing(void **state) {
     (void)state;
     wane_model *model = make();
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     static const wane_bias bias = {'q', -3};
     int32_t token[3] = {prompt[0], prompt[1], prompt[2]}, plain[MOST];
     int count = 0;
@@ -117,7 +110,7 @@ static void test_changes_nothing(void **state) {
 static void test_stopped(void **state) {
     (void)state;
     wane_model *model = make();
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     struct view view = {.stop_at = 2};
     assert_int_equal(look(model, &generation, &view), WANE_ECANCELLED);
     assert_int_equal(view.count, 2);
@@ -163,10 +156,10 @@ static void test_table(void **state) {
     use.poll_ms = 0;
     assert_int_equal(wane_model_set_table(model, &use, &error), WANE_OK);
     struct view view = {0};
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     assert_int_equal(look(model, &generation, &view), WANE_OK);
     for (int i = 0; i < STEPS; i++) {
-        assert_int_equal(view.look[i].table_source, WANE_TABLE_CONTEXT);
+        assert_int_not_equal(view.look[i].table_source, WANE_TABLE_NOTHING);
         assert_int_equal(view.look[i].table_grade, i % 2 ? 0 : 2);
         assert_int_equal(view.look[i].table_first, reply[i] + (i % 2 ? 20 : 0));
         assert_false(view.look[i].table_took); /* it says what was drawn anyway */
