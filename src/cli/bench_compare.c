@@ -29,6 +29,12 @@ static void result_close(struct result *result) {
     protocol_series_free(&result->series);
 }
 
+/* Of what neither says, nothing is known to differ. */
+static bool alike(const json_t *a, const json_t *b, const char *key) {
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    return (x == NULL && y == NULL) || json_equal(x, y);
+}
+
 /* What must be the same for a difference to mean anything else than that. */
 static json_t *unlike(const struct result *a, const struct result *b) {
     static const char *const here[] = {"wane",  "engine",   "digest",  "model",         "mode",   "head",
@@ -38,11 +44,9 @@ static json_t *unlike(const struct result *a, const struct result *b) {
     const json_t *y = json_object_get(json_object_get(b->json, "environment"), "machine");
     json_t *list = json_array();
     for (size_t i = 0; i < sizeof here / sizeof *here; i++)
-        if (!json_equal(json_object_get(a->json, here[i]), json_object_get(b->json, here[i])))
-            json_array_append_new(list, json_string(here[i]));
+        if (!alike(a->json, b->json, here[i])) json_array_append_new(list, json_string(here[i]));
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        if (!json_equal(json_object_get(x, there[i]), json_object_get(y, there[i])))
-            json_array_append_new(list, json_string(there[i]));
+        if (!alike(x, y, there[i])) json_array_append_new(list, json_string(there[i]));
     return list;
 }
 

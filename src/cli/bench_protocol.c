@@ -147,9 +147,10 @@ static void on_done(void *user, int number, struct client_request *request) {
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
-static int open_model(const struct settings *settings, int sequences, int context, wane_model **model) {
+/* For so many streams at once: where votes may be taken, each needs three sequences. */
+static int open_model(const struct settings *settings, int streams, int context, wane_model **model) {
     unsigned modes = 1u << wane_mode_from(setting_text(settings, SET_MODE));
-    struct model_wish wish = {.sequences = sequences,
+    struct model_wish wish = {.sequences = modes == 1u << WANE_MODE_OFF ? streams : 3 * streams,
                               .decodes = true,
                               .drafts = true,
                               .least_context = context};
@@ -167,7 +168,7 @@ static int open_scheduler(struct protocol *p, wane_model *model, int prompt_toke
     wane_scheduler_options_init(&options);
     options.max_batch_requests = 64;
     options.no_prefix_reuse = true;
-    options.drill = true;
+    options.drill = wane_mode_from(setting_text(p->settings, SET_MODE)) != WANE_MODE_OFF;
     int result = bench_work_open(&words, model, NULL, 0, bench_prompt_count, steps, error);
     if (result == WANE_OK) {
         p->work = words;
@@ -247,9 +248,11 @@ static int run_long(struct protocol *p) {
     wane_error error = {0};
     struct protocol part = {.settings = p->settings, .state_fd = -1};
     struct client_cell cell = {.request = text_alloc(sizeof *cell.request)};
-    int code = open_model(p->settings, 3, LONG_TOKENS + 128, &model), prompt = 64;
+    int code = open_model(p->settings, 1, LONG_TOKENS + 128, &model), prompt = 64;
     if (code == EXIT_FINE) {
-        int room = wane_model_get_facts(model)->context - prompt - 1;
+        const wane_model_facts *facts = wane_model_get_facts(model);
+        bool shorter = facts->trained_context > 0 && facts->trained_context < facts->context;
+        int room = (shorter ? facts->trained_context : facts->context) - prompt - 1;
         int steps = room < LONG_TOKENS ? room : LONG_TOKENS,
             result = open_scheduler(&part, model, prompt, steps, &error);
         struct client_load load = load_of(&part, 1, 1);
@@ -452,8 +455,8 @@ int bench_protocol(const struct settings *settings) {
     wane_machine_look(NULL, SAMPLE_MS, &p.machine);
     p.run.cpus = p.machine.allowed > 0 ? p.machine.allowed : 1;
     p.run.sample = text_alloc((size_t)p.run.count * sizeof *p.run.sample);
-    code = open_model(settings, 3 * p.run.streams, p.prompt_tokens + setting_int(settings, SET_TOKENS) + 64,
-                      &model);
+    code =
+        open_model(settings, p.run.streams, p.prompt_tokens + setting_int(settings, SET_TOKENS) + 64, &model);
     if (code == EXIT_FINE) {
         snprintf(name, sizeof name, "%.190s", wane_model_get_facts(model)->name);
         code = run_short(&p, model);

@@ -388,7 +388,7 @@ static void print_entry(const json_t *entry) {
     print_list(json_object_get(entry, "stored"), true);
     out_format("; the model says ");
     print_list(json_object_get(entry, "model"), true);
-    out_format("; %s hit, token %d of the reply\n", json_string_value(json_object_get(entry, "hit")),
+    out_format("; graded %s, token %d of the reply\n", json_string_value(json_object_get(entry, "hit")),
                (int)json_integer_value(json_object_get(entry, "position")));
 }
 

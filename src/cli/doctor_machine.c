@@ -258,6 +258,17 @@ json_t *machine_json(const wane_machine *m) {
     json_object_set_new(all, "steal", real_json(m->steal));
     json_object_set_new(all, "memory", bytes_json(m->memory));
     json_object_set_new(all, "memory_free", bytes_json(m->memory_free));
+    json_object_set_new(all, "pressure", real_json(m->pressure));
+    json_object_set_new(all, "group_memory", bytes_json(m->group_memory));
+    json_object_set_new(all, "group_used", bytes_json(m->group_used));
+    json_object_set_new(all, "shared", bytes_json(m->shared));
+    json_object_set_new(all, "shared_free", bytes_json(m->shared_free));
+    json_object_set_new(all, "lock_most", bytes_json(m->lock_most));
+    json_object_set_new(all, "files_most", bytes_json(m->files_most));
+    json_object_set_new(all, "space_most", bytes_json(m->space_most));
+    json_object_set_new(all, "synchronised",
+                        m->synchronised >= 0 ? json_boolean(m->synchronised) : json_null());
+    json_object_set_new(all, "date_error", real_json(m->date_error));
     json_object_set_new(all, "date_ms", json_integer((json_int_t)m->date_ms));
     return all;
 }
@@ -275,7 +286,7 @@ void doctor_metrics(struct checkup *checkup, const char *url, int ready, const c
     static const char name[] = "SERVER";
     double checks = counted(metrics, "wane_shadow_checks_total"),
            parted = counted(metrics, "output_divergence_count");
-    char engine[120] = "", version[60] = "";
+    char engine[120] = "", version[60] = "", which[200];
     metrics_label(metrics, "wane_build_info", "engine", engine, sizeof engine);
     metrics_label(metrics, "wane_build_info", "version", version, sizeof version);
     char *found =
@@ -288,6 +299,11 @@ void doctor_metrics(struct checkup *checkup, const char *url, int ready, const c
     else if (ready != 200)
         checkup_add(checkup, name, CHECK_CRITICAL, "wait while it loads or stops; else read its log",
                     "%s: %.120s", found, said);
+    else if (metrics_which(metrics, "wane_feature_broken", "feature", which, sizeof which))
+        checkup_add(checkup, name, CHECK_CRITICAL,
+                    "wane diagnose --b \"--table FILE --table-meaning argmax\" PROMPT, or --a \"--head "
+                    "dense\", names the cause",
+                    "%s; off because it diverged: %s", found, which);
     else if (parted > 1e-5 * checks)
         checkup_add(
             checkup, name, CHECK_CRITICAL,
@@ -296,6 +312,9 @@ void doctor_metrics(struct checkup *checkup, const char *url, int ready, const c
     else if (!metrics_good(metrics))
         checkup_add(checkup, name, CHECK_WARNING, "please report it", "%s; /metrics holds what is no number",
                     found);
+    else if (metrics_which(metrics, "wane_alert", "name", which, sizeof which))
+        checkup_add(checkup, name, CHECK_WARNING, "its log says since when; docs/troubleshooting.md",
+                    "%s; alerts: %s", found, which);
     else if (parted > 0)
         checkup_add(checkup, name, CHECK_WARNING,
                     "wane diagnose --a \"--head dense\" --b \"--head always\" PROMPT", "%s", found);

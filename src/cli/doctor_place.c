@@ -65,7 +65,8 @@ void doctor_ports(struct checkup *checkup, const struct settings *settings) {
         checkup_add(checkup, name, CHECK_CRITICAL, "give --key-file FILE, or --open to let everybody in",
                     "%s is beyond loopback, and no keys are asked for: wane serve would refuse", host);
     else
-        checkup_add(checkup, name, CHECK_PASSED, NULL, "%s port %s is free", host, port);
+        checkup_add(checkup, name, CHECK_PASSED, NULL, "%s port %s is free", host,
+                    setting_int(settings, SET_PORT) > 0 ? port : "of the system's choice");
 }
 
 /* ---- disk ------------------------------------------------------------------------------------------------------------------ */

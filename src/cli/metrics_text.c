@@ -122,21 +122,46 @@ static const char *find_label(const struct sample *sample, const char *label) {
     return NULL;
 }
 
+/* A sample's label without escapes; its length, or -1 where there is no such label. */
+static int copy_label(const struct sample *sample, const char *label, char *out, size_t size) {
+    const char *at = find_label(sample, label), *end = sample->labels + sample->labels_size;
+    size_t used = 0;
+    if (at == NULL || size == 0) return -1;
+    for (; at < end && *at != '"' && used + 1 < size; at++) {
+        if (*at == '\\' && at + 1 < end) at++;
+        out[used++] = *at;
+    }
+    out[used] = '\0';
+    return (int)used;
+}
+
 bool metrics_label(const char *text, const char *name, const char *label, char *out, size_t size) {
     for (const char *line = text; *line != '\0'; line = next_line(line)) {
         struct sample sample;
         if (*line == '#' || !read_sample(line, &sample) || !fits(&sample, name, NULL)) continue;
-        const char *at = find_label(&sample, label), *end = sample.labels + sample.labels_size;
-        if (at == NULL) continue;
-        size_t used = 0;
-        for (; at < end && *at != '"' && used + 1 < size; at++) {
-            if (*at == '\\' && at + 1 < end) at++;
-            out[used++] = *at;
-        }
-        out[used] = '\0';
-        return true;
+        if (copy_label(&sample, label, out, size) >= 0) return true;
     }
     return false;
+}
+
+bool metrics_which(const char *text, const char *name, const char *label, char *out, size_t size) {
+    size_t used = 0;
+    for (const char *line = text; *line != '\0'; line = next_line(line)) {
+        struct sample sample;
+        if (*line == '#' || !read_sample(line, &sample) || !fits(&sample, name, NULL) ||
+            !(value_of(&sample) > 0))
+            continue;
+        size_t gap = used > 0 ? 2 : 0;
+        if (used + gap + 2 > size) break;
+        int length = copy_label(&sample, label, out + used + gap, size - used - gap);
+        if (length < 0) continue;
+        if (gap > 0) {
+            out[used] = ',';
+            out[used + 1] = ' ';
+        }
+        used += gap + (size_t)length;
+    }
+    return used > 0;
 }
 
 bool metrics_good(const char *text) {

@@ -193,10 +193,10 @@ static uint64_t kilobytes(const char *root, const char *key) {
     return end != text && value < (1ULL << 50) ? (uint64_t)value * 1024 : WANE_UNKNOWN;
 }
 
-static uint64_t limit_of(int what) {
-    struct rlimit limit;
-    if (getrlimit(what, &limit) != 0) return WANE_UNKNOWN;
-    return limit.rlim_cur == RLIM_INFINITY ? WANE_UNLIMITED : (uint64_t)limit.rlim_cur;
+/* `status` is what getrlimit returned: the type of its first argument is each system's own. */
+static uint64_t limit_of(int status, const struct rlimit *limit) {
+    if (status != 0) return WANE_UNKNOWN;
+    return limit->rlim_cur == RLIM_INFINITY ? WANE_UNLIMITED : (uint64_t)limit->rlim_cur;
 }
 
 static void read_memory(const char *root, wane_machine *m) {
@@ -214,9 +214,10 @@ static void read_memory(const char *root, wane_machine *m) {
         m->shared = (uint64_t)volume.f_blocks * volume.f_frsize;
         m->shared_free = (uint64_t)volume.f_bavail * volume.f_frsize;
     }
-    m->lock_most = limit_of(RLIMIT_MEMLOCK);
-    m->files_most = limit_of(RLIMIT_NOFILE);
-    m->space_most = limit_of(RLIMIT_AS);
+    struct rlimit limit;
+    m->lock_most = limit_of(getrlimit(RLIMIT_MEMLOCK, &limit), &limit);
+    m->files_most = limit_of(getrlimit(RLIMIT_NOFILE, &limit), &limit);
+    m->space_most = limit_of(getrlimit(RLIMIT_AS, &limit), &limit);
 }
 
 /* --------------------------------------------------------------------- load */

@@ -25,6 +25,7 @@ static void check_metrics(const char *text) {
         double all = metrics_value(text, names[i], NULL), again = metrics_value(text, names[i], "");
         if (isnan(all) != isnan(again) || (!isnan(all) && (all < again || all > again))) abort();
         metrics_value(text, names[i], "x=\"1\",y=\"2\"");
+        if (metrics_which(text, names[i], "x", label, sizeof label) && strlen(label) >= sizeof label) abort();
         if (metrics_label(text, names[i], "x", label, sizeof label) && strlen(label) >= sizeof label) abort();
     }
     if (good && strncmp(text, "a 1\n", 4) == 0 && isnan(metrics_value(text, "a", NULL))) abort();

@@ -93,8 +93,8 @@ static void test_metrics(void **state) {
         "", "wane_reply_tokens_total 0\nwane_busy_seconds_total 0\nwane_uptime_seconds 5\n",
         "wane_reply_tokens_total 5\nwane_busy_seconds_total 1\n",
         "wane_reply_tokens_total NaN\nwane_busy_seconds_total 1\nwane_uptime_seconds 1\n",
-        "wane_reply_tokens_total 5\nwane_spare_tokens_total 5\nwane_busy_seconds_total "
-        "1\nwane_uptime_seconds 1\n"};
+        ("wane_reply_tokens_total 5\nwane_spare_tokens_total 5\n"
+         "wane_busy_seconds_total 1\nwane_uptime_seconds 1\n")};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_non_null(cost_from_metrics(&r, bad[i], NULL));
         assert_int_equal(r.count, 2);

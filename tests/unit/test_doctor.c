@@ -180,6 +180,9 @@ static void test_server(void **state) {
     assert_int_equal(server_level(200, "wane_table_reload_failures_total 1\n"), CHECK_WARNING);
     assert_int_equal(server_level(200, "wane_breaker_out 1\n"), CHECK_WARNING);
     assert_int_equal(server_level(200, "some_rate NaN\n"), CHECK_WARNING);
+    assert_int_equal(server_level(200, "wane_feature_broken{feature=\"head\"} 0\n"), CHECK_PASSED);
+    assert_int_equal(server_level(200, "wane_feature_broken{feature=\"table\"} 1\n"), CHECK_CRITICAL);
+    assert_int_equal(server_level(200, "wane_alert{name=\"x\"} 1\n"), CHECK_WARNING);
 }
 
 static void test_alerts(void **state) {
@@ -232,6 +235,14 @@ static void test_metrics_text(void **state) {
     assert_true(metrics_label("i{n=\"long label's value\"} 1\n", "i", "n", label, sizeof label));
     assert_string_equal(label, "long la");
     assert_false(metrics_label(text, "a_total", "z", label, sizeof label));
+    char which[12];
+    static const char raised[] =
+        "w{n=\"one\"} 0\nw{n=\"two\"} 1\nw{n=\"three\"} 2\nw{m=\"x\"} 1\nw{n=\"nan\"} NaN\n";
+    assert_true(metrics_which(raised, "w", "n", which, sizeof which));
+    assert_string_equal(which, "two, three");
+    assert_true(metrics_which(raised, "w", "n", which, 8)); /* cut, and ended */
+    assert_int_equal(strlen(which), 7);
+    assert_false(metrics_which(raised, "w", "k", which, sizeof which));
     assert_false(metrics_good(text));
     assert_true(metrics_good("# HELP a\na 1\n\nb{c=\"d\"} 2.5\n"));
     assert_false(metrics_good("a NaN\n"));

@@ -53,17 +53,10 @@ static int look(wane_model *model, const wane_generation *generation, struct vie
     return status;
 }
 
-static wane_generation greedy(void) {
-    wane_generation generation;
-    wane_generation_init(&generation);
-    generation.sampling.temperature = 0;
-    return generation;
-}
-
 static void test_seen(void **state) {
     (void)state;
     wane_model *model = make();
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     struct view view = {0};
     assert_int_equal(look(model, &generation, &view), WANE_OK);
     assert_int_equal(view.count, STEPS + 1); /* the token that ends the turn is seen, too */
@@ -87,7 +80,7 @@ static void test_seen(void **state) {
 static void test_changes_nothing(void **state) {
     (void)state;
     wane_model *model = make();
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     static const wane_bias bias = {'q', -3};
     int32_t token[3] = {prompt[0], prompt[1], prompt[2]}, plain[MOST];
     int count = 0;
@@ -117,7 +110,7 @@ static void test_changes_nothing(void **state) {
 static void test_stopped(void **state) {
     (void)state;
     wane_model *model = make();
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     struct view view = {.stop_at = 2};
     assert_int_equal(look(model, &generation, &view), WANE_ECANCELLED);
     assert_int_equal(view.count, 2);
@@ -163,10 +156,10 @@ static void test_table(void **state) {
     use.poll_ms = 0;
     assert_int_equal(wane_model_set_table(model, &use, &error), WANE_OK);
     struct view view = {0};
-    wane_generation generation = greedy();
+    wane_generation generation = greedy(0);
     assert_int_equal(look(model, &generation, &view), WANE_OK);
     for (int i = 0; i < STEPS; i++) {
-        assert_int_equal(view.look[i].table_source, WANE_TABLE_CONTEXT);
+        assert_int_not_equal(view.look[i].table_source, WANE_TABLE_NOTHING);
         assert_int_equal(view.look[i].table_grade, i % 2 ? 0 : 2);
         assert_int_equal(view.look[i].table_first, reply[i] + (i % 2 ? 20 : 0));
         assert_false(view.look[i].table_took); /* it says what was drawn anyway */
@@ -184,12 +177,51 @@ static void test_table(void **state) {
     unlink(path);
 }
 
+/* A sketch that is there is taken, one that is not is not built; either head gives the same best candidates. */
+static void test_found_head(void **state) {
+    (void)state;
+    char folder[] = "/tmp/wane-look-XXXXXX", sketch[200];
+    assert_non_null(mkdtemp(folder));
+    wane_generation generation = greedy(6);
+    struct view view[3];
+    for (int i = 0; i < 3; i++) { /* without one, building it, finding it */
+        struct wane__script script = {.replies = fixed, .reply_count = 1, .linear = true};
+        struct wane__engine *engine;
+        wane_model *model;
+        wane_model_options options;
+        wane_head_state head;
+        wane_model_options_init(&options);
+        options.head_folder = folder;
+        options.head_always = true;
+        options.head_found = i != 1;
+        options.shadow = 0;
+        assert_int_equal(wane__script_load(&script, NULL, &engine, NULL), WANE_OK);
+        assert_int_equal(wane__model_wrap(engine, NULL, NULL, &model, NULL), WANE_OK);
+        snprintf(model->digest, sizeof model->digest, "00112233445566778899aabbccddeeff");
+        assert_int_equal(wane__model_head_open(model, &options, NULL), WANE_OK);
+        wane_model_get_head_state(model, &head);
+        if (i == 0) assert_non_null(strstr(head.reason, "no sketch"));
+        assert_int_equal(head.path[0] != '\0', i > 0);
+        assert_int_equal(head.built, i == 1);
+        view[i] = (struct view){0};
+        assert_int_equal(look(model, &generation, &view[i]), WANE_OK);
+        assert_int_equal(view[i].look[2].certified, i > 0);
+        for (int k = 0; k < view[i].count; k++)
+            for (int j = 0; j < WANE_LOOK_BEST; j++) {
+                assert_int_equal(view[i].best[k][j].token, view[0].best[k][j].token);
+                assert_memory_equal(&view[i].best[k][j].logit, &view[0].best[k][j].logit, sizeof(float));
+            }
+        wane_model_free(model);
+    }
+    snprintf(sketch, sizeof sketch, "%s/00112233445566778899aabbccddeeff-2.sketch", folder);
+    assert_int_equal(unlink(sketch), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seen),
-        cmocka_unit_test(test_changes_nothing),
-        cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_seen),  cmocka_unit_test(test_changes_nothing), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_table), cmocka_unit_test(test_found_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ table[0x1083] ^= 1
 open("flipped.slmt", "wb").write(table)
 END
 "$WANE" doctor >all; code
-cut -c1-25 all
+sed 's/ .*//' all
 show() { "$WANE" doctor "$@" >lines; grep -e '^TABLE' -e '^SIGNATURE' -e '^KV_CACHE' -e '^PORTS' -e '^SERVER' -e '^MODEL' lines | cut -c1-110; }
 show --table small.slmt --port 0
 show --table flipped.slmt --host 192.0.2.1
