@@ -2,7 +2,7 @@
  * model_memo.c - a model and its memo: digests of requests, the two places in a token's way, the public functions.
  *
  * Owns what a digest is made of: everything in a request that changes which token is drawn from a row. Refuses to answer where a
- * repetition would not be one: no seed, logprobs, a table that takes part in the choice, a governor or a fuse at work, no head.
+ * repetition would not be one: no seed, logprobs, a table that takes part in the choice, a governor at work, a fuse that looks at the row, no head.
  */
 #include "model_memo.h"
 
@@ -84,8 +84,8 @@ void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo
     recall->memo = NULL;
     if (memo == NULL || !recall->able || rows->mode == WANE_HEAD_NONE) return;
     if (rows->table != NULL && rows->table->argmax) return;
-    if (reply->tap != NULL) return; /* a trace wants every token's candidates */
-    if (reply->governor.on) return; /* it wants every row's signals */
+    if (reply->tap != NULL) return;    /* a trace wants every token's candidates */
+    if (reply->governor.every) return; /* it wants every row's signals */
     int number = wane__memo_tenant(memo->memo, tenant);
     if (number < 0) return;
     recall->tenant = (uint32_t)number;
@@ -109,7 +109,7 @@ static struct wane__memo_key key_of(const struct wane__reply *reply) {
 
 int32_t wane__recall_next(struct wane__reply *reply, bool take) {
     struct wane__model_memo *memo = reply->recall.memo;
-    if (memo == NULL) return -1;
+    if (memo == NULL || reply->governor.fuse.wants) return -1; /* a row is wanted */
     const struct wane__memo_key key = key_of(reply);
     int32_t token = wane__memo_find(memo->memo, &key, take);
     if (take && token >= 0) wane__count(&memo->hits);

@@ -60,6 +60,7 @@ static void fill(const struct settings *all, const struct settings *own, wane_qu
     q->fuse = wane_fuse_from(pick(all, own, SET_FUSE)->text);
     q->fuse_window = whole(all, own, SET_FUSE_WINDOW);
     q->fuse_limit = real(all, own, SET_FUSE_LIMIT);
+    q->entropies = pick(all, own, SET_ENTROPIES)->on;
     q->fallback = wane_fallback_from(pick(all, own, SET_FALLBACK)->text);
     q->consistency = real(all, own, SET_CONSISTENCY);
 }

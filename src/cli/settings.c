@@ -233,6 +233,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         JUDGES, "last tokens whose entropies the fuse compares"),
     [SET_FUSE_LIMIT] = NUMBER("Quality", "fuse-limit", 0, "WANE_FUSE_LIMIT", "quality.fuse_limit", TYPE_REAL, 0, 10, "0.03",
         JUDGES, "nats; their standard deviation is below"),
+    [SET_ENTROPIES] = SWITCH("Quality", "entropies", 0, "WANE_ENTROPIES", "quality.entropies", "off",
+        JUDGES, "take the entropy of every token, not only where the fuse may come to need it: for semantic_entropy_std_5tokens"),
     [SET_FALLBACK] = CHOICE("Quality", "fallback", "WANE_FALLBACK", "quality.fallback", "conservative transparent none", "conservative",
         JUDGES, "what the reader gets behind a reply that the fuse ended; a safe sentence, what happened, nothing"),
     [SET_CONSISTENCY] = NUMBER("Quality", "consistency", 0, "WANE_CONSISTENCY", "quality.consistency", TYPE_REAL, 0, 1, "0",

@@ -113,6 +113,7 @@ enum setting_id {
     SET_FUSE,
     SET_FUSE_WINDOW,
     SET_FUSE_LIMIT,
+    SET_ENTROPIES,
     SET_FALLBACK,
     SET_CONSISTENCY,
     /* table */
