@@ -79,6 +79,8 @@ WANE_API const char *wane_strerror(int code);
 WANE_API const char *wane_version(void);
 /* Version of the engine that was linked, such as "0.4.0 (commit)"; static storage. */
 WANE_API const char *wane_engine_version(void);
+/* The path of a file that ships with wane, such as "governor/questions.tsv"; false: it is nowhere, or the path is longer than `room`. */
+WANE_API bool wane_shipped_file(const char *name, char *out, size_t room);
 
 /* ------------------------------------------------------------------- model */
 
@@ -616,6 +618,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 }
 #endif
 #include "wane/correction.h"
+#include "wane/diversity.h"
 #include "wane/domains.h"
 #include "wane/draft.h"
 #include "wane/feedback.h"

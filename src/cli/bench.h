@@ -63,6 +63,8 @@ int bench_draft(const struct settings *settings);
 int bench_memo(const struct settings *settings);
 /* The same requests in the modes off, legacy and wane: cmd_bench calls it for `wane bench layer`. */
 int bench_layer(const struct settings *settings);
+/* Two sides of the governor: diversity, loops, right answers. */
+int bench_governor(const struct settings *settings);
 /* Says so when the machine is busy; returns its load. */
 double bench_load(void);
 

@@ -248,16 +248,19 @@ static int bench_decode(struct bench *bench, wane_model *model) {
 
 int command_bench(struct settings *settings) {
     if (settings->operand_count == 0)
-        return cli_usage("bench", "wane bench needs a word: decode, head, draft, memo or layer");
+        return cli_usage("bench", "wane bench needs a word: decode, head, draft, memo, layer or governor");
     if (settings->operand_count == 1 && strcmp(settings->operands[0], "draft") == 0)
         return bench_draft(settings);
     if (settings->operand_count == 1 && strcmp(settings->operands[0], "memo") == 0)
         return bench_memo(settings);
     if (settings->operand_count == 1 && strcmp(settings->operands[0], "layer") == 0)
         return bench_layer(settings);
+    if (settings->operand_count == 1 && strcmp(settings->operands[0], "governor") == 0)
+        return bench_governor(settings);
     bool head = strcmp(settings->operands[0], "head") == 0;
     if ((!head && strcmp(settings->operands[0], "decode") != 0) || settings->operand_count > 1)
-        return cli_usage("bench", "wane bench knows decode, head, draft, memo and layer; got \"%.60s\"",
+        return cli_usage("bench",
+                         "wane bench knows decode, head, draft, memo, layer and governor; got \"%.60s\"",
                          settings->operands[settings->operand_count - 1]);
     if (head) return bench_head(settings);
     struct bench bench = {.settings = settings,
