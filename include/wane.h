@@ -493,6 +493,8 @@ typedef struct wane_server_options {
         *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
     int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
     const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
+    double ab_governor; /* share of requests in mode WANE that the governor steers, the rest being compared
+                                              with them; 0 (default): settings say who is steered, and nothing is compared */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;

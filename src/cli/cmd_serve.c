@@ -146,6 +146,7 @@ static void server_options(const struct settings *settings, struct logging *logg
     options->max_body = (size_t)settings->value[SET_MAX_BODY].integer;
     options->ping_ms = setting_int(settings, SET_PING);
     options->max_tokens = setting_int(settings, SET_DEFAULT_MAX_TOKENS);
+    options->ab_governor = settings->value[SET_AB_GOVERNOR].real;
     sampling_from(settings, &options->sampling);
     options->sampling.seeded = false; /* one seed for all requests would make their draws alike */
     options->log = options->scheduler.log = log_line;

@@ -181,7 +181,8 @@ int governor_attach(const struct settings *settings, wane_model *model, unsigned
                     void *log_user) {
     wane_error error = {0};
     if ((modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
-    int code = any_asks(settings, governs) ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
+    bool wanted = any_asks(settings, governs) || settings->value[SET_AB_GOVERNOR].real > 0;
+    int code = wanted ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
     if (code != EXIT_FINE || !any_asks(settings, looks)) return code;
     return wane_model_set_consistency(model, true, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }

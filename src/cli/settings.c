@@ -225,6 +225,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         JUDGES, "temperature and top-p by how sure the model is, token by token; with --profile it is on unless switched off"),
     [SET_PROFILE] = WORDS("Quality", "profile", 0, "WANE_PROFILE", "quality.profile", TYPE_FILE, 1, 4096, NULL,
         ROBED, "FILE", "the governor's thresholds; not set: those that ship for the model"),
+    [SET_AB_GOVERNOR] = NUMBER("Quality", "ab-governor", 0, "WANE_AB_GOVERNOR", "quality.ab_governor", TYPE_REAL, 0, 0.99, "0",
+        SERVES, "steer this share of requests by a hash of user or key, the rest not, and compare them; 0: off"),
     [SET_STABILITY] = NUMBER("Quality", "stability", 0, "WANE_STABILITY", "quality.stability", TYPE_REAL, 0.01, 100, "1",
         JUDGES, "scale of the governor's thresholds; more: it steers more rarely"),
     [SET_FUSE] = CHOICE("Quality", "fuse", "WANE_FUSE", "quality.fuse", "off loop plain", "loop",

@@ -47,6 +47,7 @@ struct wane__call {
     size_t stop_count;
     wane_bias *bias;
     const char *mode, *domain, *hold; /* as the request says; NULL: it does not */
+    const char *user;                 /* the same: whose request                */
     wane_ssp ssp;                     /* taken from the system text             */
     bool says_prepare;
     unsigned prepare;           /* 1 << WANE_PREPARE_…, where `says_prepare` */

@@ -116,6 +116,7 @@ void wane__http_note(struct wane__exchange *exchange, const wane_event *event) {
     if (event->kind != WANE_EVENT_START) exchange->reply_tokens = event->reply_tokens;
     if (event->kind == WANE_EVENT_END) wane__metrics_reply(&exchange->server->metrics, event);
     wane__http_keep(exchange, event);
+    wane__http_ab_see(exchange, event);
 }
 
 enum wane__wait wane__http_wait(struct wane__exchange *exchange, uint32_t silence_ms, wane_event *event) {

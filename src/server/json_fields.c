@@ -60,6 +60,14 @@ static bool read_memo(struct wane__call *call, const json_t *value, struct wane_
     return true;
 }
 
+/* Clients put in what they like; a name that is a text says whose request it is. */
+static bool read_user(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
+    (void)problem;
+    const json_t *name = json_is_object(value) ? json_object_get(value, "user_id") : value;
+    if (json_is_string(name) && json_string_length(name) > 0) call->user = json_string_value(name);
+    return true;
+}
+
 static bool read_prepare(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
     char shown[80];
     wane_error error = {0};
@@ -112,7 +120,9 @@ static const struct wane__field common[] = {
     {"wane_hold", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(hold), NULL, NULL},
     {"wane_memo", ANY, WANE__FIELD_READ, 0, 0, 0, read_memo, NULL},
     {"wane_prepare", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_READ, 0, 0, 0, read_prepare, NULL},
-    {"metadata", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
+    {"metadata", BOTH_MESSAGES, WANE__FIELD_READ, 0, 0, 0, read_user, NULL},
+    {"metadata", BOTH_OPENAI, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
+    {"user", BOTH_OPENAI, WANE__FIELD_READ, 0, 0, 0, read_user, NULL},
     {"service_tier", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"tools", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_ABSENT, 0, 0, 0, NULL, "tools are not supported"},
     {NULL, 0, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},

@@ -33,6 +33,7 @@ static const struct wane__route routes[] = {
     {"/ready", "GET, HEAD", false, true, OPENAI, 0, answer_ready},
     {"/metrics", "GET, HEAD", true, true, OPENAI, 0, answer_metrics},
     {"/v1/wane/feedback", "POST", true, true, OPENAI, 0, wane__http_feedback},
+    {"/v1/wane/ab", "GET, HEAD", true, true, OPENAI, 0, wane__http_ab},
     {"/v1/wane/table/reload", "POST", true, true, OPENAI, 0, answer_reload},
     {"/", "GET, HEAD", false, true, OPENAI, 0, answer_page},
     {"other", "", false, true, OPENAI, 0, NULL},
@@ -192,10 +193,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);
     wane__http_feedback_metrics(server, &exchange->out);
+    wane__http_ab_metrics(server, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
-static bool check_admin(struct wane__exchange *exchange) {
+bool wane__route_check_admin(struct wane__exchange *exchange) {
     const struct wane__key *key = &exchange->key;
     if (key->admin) return true;
     if (exchange->server->keys == NULL)
@@ -215,7 +217,7 @@ static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
     struct wane__buf *out = &exchange->out;
     wane_table_state table;
     wane_error error = {0};
-    if (!check_admin(exchange)) return wane__http_refuse(exchange);
+    if (!wane__route_check_admin(exchange)) return wane__http_refuse(exchange);
     int code = wane_model_reload_table(exchange->server->model, &error);
     if (code == WANE_ENOENT) {
         wane_model_get_table_state(exchange->server->model, &table);
@@ -248,6 +250,7 @@ static enum MHD_Result answer_page(struct wane__exchange *exchange) {
                         "POST /v1/completions\n"
                         "GET  /v1/models\n"
                         "POST /v1/wane/feedback         say what a reply was worth\n"
+                        "GET  /v1/wane/ab               with the governor and without it\n"
                         "POST /v1/wane/table/reload     read the table's file anew\n"
                         "GET  /health  /ready  /metrics\n\n"
                         "docs/api.md describes fields, errors and streams.\n");

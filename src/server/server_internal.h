@@ -35,6 +35,7 @@ struct wane_server {
     int ssp_domain;                    /* WANE_SSP_DOMAIN_… */
     atomic_ullong domain_seen[WANE_DOMAINS_MOST + 1], domain_mismatch[WANE_DOMAINS_MOST + 1]; /* last: none */
     struct wane__ratings *ratings; /* http_feedback.c; NULL: none are taken */
+    struct wane__ab *ab;           /* http_ab.c; NULL: no sides are compared */
     size_t max_body;
     int max_connections;
     uint32_t ping_ms;
