@@ -79,6 +79,8 @@ WANE_API const char *wane_strerror(int code);
 WANE_API const char *wane_version(void);
 /* Version of the engine that was linked, such as "0.4.0 (commit)"; static storage. */
 WANE_API const char *wane_engine_version(void);
+/* The path of a file that ships with wane, such as "governor/questions.tsv"; false: it is nowhere, or the path is longer than `room`. */
+WANE_API bool wane_shipped_file(const char *name, char *out, size_t room);
 
 /* ------------------------------------------------------------------- model */
 
@@ -517,6 +519,8 @@ typedef struct wane_server_options {
     const char *rollout;                   /* its file (wane/rollout.h); NULL: there is none */
     const wane_rollout_wish *rollout_wish; /* makes the file where there is none; NULL: that is an error */
     const wane_audit_options *audit;       /* copied; NULL: no audit log is written  */
+    double ab_governor; /* share of requests in mode WANE that the governor steers, the rest being compared
+                                              with them; 0 (default): settings say who is steered, and nothing is compared */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
@@ -650,6 +654,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/audit.h"
 #include "wane/correction.h"
 #include "wane/diagnose.h"
+#include "wane/diversity.h"
 #include "wane/doctor.h"
 #include "wane/domains.h"
 #include "wane/draft.h"

@@ -78,7 +78,9 @@ void wane__model_governor_begin(struct wane__reply *reply, const wane_generation
     own->consistency = limit_of(g, quality);
     if (own->steers) wane__machine_init(&own->machine, &g->profile, quality->stability);
     own->looks = own->consistency > 0 || (own->steers && g->profile.signal == WANE_SIGNAL_KURTOSIS);
-    own->on = own->steers || own->consistency > 0 || own->fuse.rule != WANE_FUSE_OFF;
+    own->entropies = own->steers || quality->entropies || own->fuse.rule == WANE_FUSE_PLAIN;
+    own->every = own->entropies || own->consistency > 0;
+    own->on = own->every || own->fuse.rule != WANE_FUSE_OFF;
     if (gate != NULL && gate->breaker != NULL && wane__breaker_is_out(gate->breaker, wane__now()))
         own->hottest = gate->breaker_temperature;
 }
@@ -89,13 +91,14 @@ static void look(struct wane__reply *reply, int row, wane_signals *signals) {
     const struct wane__model_governor *g = reply->rows->governor;
     const struct wane__governor *own = &reply->governor;
     struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
-    bool wants = own->fuse.rule != WANE_FUSE_OFF || own->steers;
+    bool wants = own->entropies || own->fuse.wants;
     struct wane__entropy entropy;
     if (own->looks && g->look != NULL)
         g->look(g->look_user, row, signals);
     else if (own->looks)
         wane__probe_signals(reply->rows->probe, 0, row, signals);
     if (source == NULL || !wants || wane__source_entropy(source, &entropy) != WANE_OK) return;
+    wane__count(&reply->rows->governor->entropies);
     signals->entropy = (float)entropy.value;
     signals->margin = (float)entropy.margin;
 }
@@ -116,11 +119,9 @@ void wane__model_governor_stage(struct wane__reply *reply, int row) {
     struct wane__governor *own = &reply->governor;
     struct wane__step *step = &reply->step;
     look(reply, row, &step->signals);
-    if (own->fuse.rule != WANE_FUSE_OFF) {
-        wane__fuse_see(&own->fuse, (double)step->signals.entropy);
+    wane__fuse_see(&own->fuse, (double)step->signals.entropy);
+    if (!isnan(own->fuse.spread))
         atomic_store_explicit(&g->spread, (float)own->fuse.spread, memory_order_relaxed);
-        wane__count(&g->fuse_tokens);
-    }
     if (!own->steers) return;
     struct wane__command command = wane__machine_step(&own->machine, step->index, &step->signals);
     if (isnan(wane__machine_value(&own->machine, &step->signals))) wane__count(&g->missing);
@@ -197,6 +198,7 @@ bool wane__model_governor_ends(struct wane__reply *reply) {
     const wane_tokens *context = &reply->context;
     struct wane__fuse *fuse = &reply->governor.fuse;
     int count_of = (int)context->count - reply->prompt_count;
+    if (fuse->rule != WANE_FUSE_OFF) wane__count(&reply->rows->governor->fuse_tokens);
     return wane__fuse_take(fuse, context->id + reply->prompt_count, count_of);
 }
 
@@ -302,6 +304,7 @@ void wane_model_get_governor_state(wane_model *model, wane_governor_state *state
     state->commands = read_count(&g->commands);
     state->dropped = read_count(&g->dropped);
     state->fuse_tokens = read_count(&g->fuse_tokens);
+    state->entropies = read_count(&g->entropies);
     state->judged = read_count(&g->judged);
     state->inconsistent = read_count(&g->inconsistent);
     state->changed = read_count(&g->changed);

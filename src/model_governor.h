@@ -7,7 +7,8 @@
  *     token ─► fuse: does the reply go round in a loop?
  *
  * A row's signals steer the draw from that very row: they say how sure the model is of it. So a reply that is steered is a function of
- * its rows, whoever proposed its tokens; but tokens that come without a row have no signals, so that it neither asks nor fills the memo.
+ * its rows, whoever proposed its tokens; but tokens that come without a row have no signals, so that it neither asks nor fills the memo. One
+ * that only the fuse LOOP watches takes tokens of the memo until the fuse wants entropies.
  */
 #ifndef WANE_MODEL_GOVERNOR_H
 #define WANE_MODEL_GOVERNOR_H
@@ -32,8 +33,8 @@ struct wane__model_governor {
     struct wane__log *log;
     atomic_bool said, said_consistency; /* what is asked for and is not there: once */
     atomic_ullong tokens[WANE_STATES], missing, commands, dropped;
-    atomic_ullong fused[WANE_FUSES], fuse_tokens, judged, inconsistent, changed;
-    _Atomic float spread, last_consistency; /* of the last token */
+    atomic_ullong fused[WANE_FUSES], fuse_tokens, entropies, judged, inconsistent, changed;
+    _Atomic float spread, last_consistency; /* of the last token that was looked at */
 };
 
 void wane__model_governor_init(struct wane__model_governor *governor, struct wane__log *log);

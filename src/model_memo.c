@@ -2,7 +2,7 @@
  * model_memo.c - a model and its memo: digests of requests, the two places in a token's way, the public functions.
  *
  * Owns what a digest is made of: everything in a request that changes which token is drawn from a row. Refuses to answer where a
- * repetition would not be one: no seed, logprobs, a table that takes part in the choice, a governor or a fuse at work, no head.
+ * repetition would not be one: no seed, logprobs, a table that takes part in the choice, a governor at work, a fuse that looks at the row, no head.
  */
 #include "model_memo.h"
 
@@ -86,8 +86,8 @@ void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo
     if (memo == NULL || !recall->able || rows->mode == WANE_HEAD_NONE) return;
     if (!wane__reply_has(reply, WANE_FEATURE_MEMO)) return;
     if (rows->table != NULL && rows->table->argmax) return;
-    if (reply->tap != NULL) return; /* a trace wants every token's candidates */
-    if (reply->governor.on) return; /* it wants every row's signals */
+    if (reply->tap != NULL) return;    /* a trace wants every token's candidates */
+    if (reply->governor.every) return; /* it wants every row's signals */
     int number = wane__memo_tenant(memo->memo, tenant);
     if (number < 0) return;
     recall->tenant = (uint32_t)number;
@@ -122,6 +122,7 @@ static bool check_is_due(struct wane__model_memo *memo, const struct wane__rows 
 int32_t wane__recall_next(struct wane__reply *reply, bool take) {
     struct wane__recall *recall = &reply->recall;
     struct wane__model_memo *memo = recall->memo;
+    if (reply->governor.fuse.wants) return -1; /* a row is wanted */
     if (memo == NULL || wane__rows_lack(reply->rows, WANE_FEATURE_MEMO)) return -1;
     if (recall->asked == reply->reply_count || wane__divergence_is_off(watch_of(reply))) return -1;
     const struct wane__memo_key key = key_of(reply);

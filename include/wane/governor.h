@@ -109,11 +109,12 @@ typedef struct wane_governor_state {
     uint64_t dropped;             /* of them: their tokens had been drawn, or came without a draw  */
     uint64_t fused[WANE_FUSES];   /* replies that the fuse ended, by its rule; OFF stays 0         */
     uint64_t fuse_tokens;         /* that the fuse looked at                                       */
+    uint64_t entropies;           /* rows whose entropy was taken                                  */
     uint64_t judged;              /* tokens with a consistency                                     */
     uint64_t inconsistent;        /* of them: below the limit, and drawn twice                     */
     uint64_t changed;             /* of them: the second draw stood                                */
-    float entropy_spread;         /* of the last entropies at the newest token, nats; NAN: not known     */
-    float last_consistency;       /* of the newest token; NAN: not known                                 */
+    float entropy_spread;   /* of the last entropies where they were last looked at, nats; NAN: not yet   */
+    float last_consistency; /* of the newest token; NAN: not known                                 */
 } wane_governor_state;
 
 /* Thread-safe. */

@@ -72,7 +72,9 @@ struct wane_quality {
     int fuse;         /* WANE_FUSE_…; default LOOP                                                     */
     int fuse_window;  /* tokens; 2..64, default 5                                                      */
     float fuse_limit; /* nats: the standard deviation of their entropies is below it; 0..10, default 0.03 */
-    int fallback;     /* WANE_FALLBACK_…; default CONSERVATIVE                                         */
+    bool
+        entropies; /* take the entropy of every row, not only where the fuse may come to need it; default false */
+    int fallback; /* WANE_FALLBACK_…; default CONSERVATIVE                                         */
     float
         consistency; /* cosine of two neighbouring blocks' outputs below which a token is drawn again; 0..1; 0 (default): off */
 };

@@ -68,6 +68,8 @@ int bench_layer(const struct settings *settings);
 /* The acceptance run, and two of them side by side: `wane bench protocol`, `wane bench compare`. */
 int bench_protocol(const struct settings *settings);
 int bench_compare(const struct settings *settings);
+/* Two sides of the governor: diversity, loops, right answers. */
+int bench_governor(const struct settings *settings);
 /* Says so when the machine is busy; returns its load. */
 double bench_load(void);
 

@@ -146,6 +146,7 @@ static void server_options(const struct settings *settings, struct logging *logg
     options->max_body = (size_t)settings->value[SET_MAX_BODY].integer;
     options->ping_ms = setting_int(settings, SET_PING);
     options->max_tokens = setting_int(settings, SET_DEFAULT_MAX_TOKENS);
+    options->ab_governor = settings->value[SET_AB_GOVERNOR].real;
     sampling_from(settings, &options->sampling);
     options->sampling.seeded = false; /* one seed for all requests would make their draws alike */
     options->log = options->scheduler.log = log_line;
@@ -165,10 +166,10 @@ static size_t disks_from(const struct settings *settings, wane_disk disks[WANE_D
         int setting;
         const char *what;
     } places[] = {{SET_RECORD, "trace"},
-                {SET_MEMO_FILE, "memo"},
-                {SET_FEEDBACK, "feedback"},
-                {SET_AUDIT, "audit"},
-                {SET_ROLLOUT, "rollout"}};
+                  {SET_MEMO_FILE, "memo"},
+                  {SET_FEEDBACK, "feedback"},
+                  {SET_AUDIT, "audit"},
+                  {SET_ROLLOUT, "rollout"}};
     size_t count = 0;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *path = setting_text(settings, places[i].setting);

@@ -172,19 +172,21 @@ const struct command cli_commands[] = {
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
      "       wane bench memo [OPTION...]\n       wane bench layer [OPTION...]\n"
-     "       wane bench protocol [OPTION...]\n       wane bench compare [--json] A B",
+     "       wane bench governor [OPTION...]\n       wane bench protocol [OPTION...]\n       wane bench "
+     "compare [--json] A B",
      "measure wane against its engine",
      "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"
      "dense head, with the certified one, and with the body alone. draft: with the dense head, with the\n"
      "certified one, and with drafts as well, on text that repeats. memo: the same requests once more, by\n"
      "the plain loop and from the memo. layer: the same seeded requests in the modes off, legacy and wane.\n"
+     "governor: diversity, loops and right answers with the governor and without it, same seeds.\n"
      "By turns, on the same loaded weights; printed are medians. protocol: the acceptance run: a fixed "
      "prompt,\n"
      "many requests, percentiles, utilisation, a verdict against --bar; goes on after a stop. compare: two "
      "of\n"
      "its results side by side, with intervals.\n"
      "docs/cli.md says what is timed. Measure on an idle machine.",
-     "decode head draft memo layer protocol compare", command_bench},
+     "decode head draft memo layer governor protocol compare", command_bench},
     {"doctor", FOR_DOCTOR, "wane doctor [OPTION...]", "check the machine, the model and what belongs to it",
      "One line a check, with PASSED, WARNING, CRITICAL or SKIPPED and what to do next: engine, processor, "
      "threads,\n"

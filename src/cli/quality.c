@@ -54,6 +54,7 @@ static void fill(const struct settings *all, const struct settings *own, wane_qu
     q->fuse = wane_fuse_from(pick(all, own, SET_FUSE)->text);
     q->fuse_window = whole(all, own, SET_FUSE_WINDOW);
     q->fuse_limit = real(all, own, SET_FUSE_LIMIT);
+    q->entropies = pick(all, own, SET_ENTROPIES)->on;
     q->fallback = wane_fallback_from(pick(all, own, SET_FALLBACK)->text);
     q->consistency = real(all, own, SET_CONSISTENCY);
 }
@@ -174,7 +175,8 @@ int governor_attach(const struct settings *settings, wane_model *model, unsigned
                     void *log_user) {
     wane_error error = {0};
     if ((modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
-    int code = any_asks(settings, governs) ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
+    bool wanted = any_asks(settings, governs) || settings->value[SET_AB_GOVERNOR].real > 0;
+    int code = wanted ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
     if (code != EXIT_FINE || !any_asks(settings, looks)) return code;
     return wane_model_set_consistency(model, true, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }

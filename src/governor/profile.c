@@ -109,12 +109,13 @@ static double number_of(const wane_profile *profile, const struct field *f) {
 
 static void set_number(wane_profile *profile, const struct field *f, double value) {
     char *at = (char *)profile + f->at;
-    float real = (float)value;
-    int whole = (int)value;
-    if (f->kind == NUMBER)
+    if (f->kind == NUMBER) {
+        float real = (float)value;
         memcpy(at, &real, sizeof real);
-    else
+    } else {
+        int whole = (int)value;
         memcpy(at, &whole, sizeof whole);
+    }
 }
 
 static const char *text_of(const wane_profile *profile, const struct field *f) {

@@ -56,6 +56,8 @@ static void add_headers(const struct wane__exchange *exchange, struct MHD_Respon
         MHD_add_response_header(response, "wane-domain-mismatch", exchange->domain_note);
     if (exchange->side.header[0] != '\0')
         MHD_add_response_header(response, "wane-rollout", exchange->side.header);
+    if (wane__http_ab_side(exchange) != NULL)
+        MHD_add_response_header(response, "wane-governor-side", wane__http_ab_side(exchange));
 }
 
 static enum MHD_Result queue(struct wane__exchange *exchange, int status, struct MHD_Response *response) {
@@ -248,6 +250,7 @@ static void free_exchange(struct wane__exchange *exchange) {
     wane__buf_free(&exchange->said);
     wane__buf_free(&exchange->earlier);
     wane__buf_free(&exchange->again);
+    wane__buf_free(&exchange->ab_text);
     wane__buf_free(&exchange->text);
     wane__buf_free(&exchange->head);
     wane__buf_free(&exchange->out);

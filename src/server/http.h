@@ -58,7 +58,9 @@ struct wane__exchange {
     /* The audit log's (http_audit.c). */
     bool owes_record;              /* it was admitted, and no ticket writes its record */
     struct wane__audited *audited; /* what the ticket's end writes; NULL: nothing      */
-    char audit_side[320];          /* which side of a rollout it is on, in words; "": none */
+    /* http_ab.c */
+    int ab_side;              /* 1 + its side; 0: it takes no part               */
+    struct wane__buf ab_text; /* what its reply has said                         */
 
     struct wane__buf text;     /* whole reply, not streamed                       */
     struct wane__buf head;     /* what each OpenAI object starts with             */
@@ -147,6 +149,19 @@ void wane__http_feedback_metrics(struct wane_server *server, struct wane__buf *o
 /* metrics_process.c: the disks whose free bytes the metrics have. */
 int wane__server_set_disks(struct wane_server *server, const wane_server_options *options, wane_error *error);
 void wane__server_free_disks(struct wane_server *server);
+
+/* http_ab.c: nothing happens where no sides are compared. Share 0: none are. */
+int wane__server_open_ab(struct wane_server *server, double share, wane_error *error);
+void wane__server_close_ab(struct wane_server *server);
+/* The request's side, and its governor with it, when all else of its quality is settled; later, an event came. */
+void wane__http_ab_take(struct wane__exchange *exchange);
+void wane__http_ab_see(struct wane__exchange *exchange, const wane_event *event);
+/* "on", "off"; NULL: it takes no part. */
+const char *wane__http_ab_side(const struct wane__exchange *exchange);
+/* A reply of that side (as in an exchange) was rated for the first time. */
+void wane__http_ab_rated(struct wane_server *server, int side, double rating);
+enum MHD_Result wane__http_ab(struct wane__exchange *exchange);
+void wane__http_ab_metrics(struct wane_server *server, struct wane__buf *out);
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

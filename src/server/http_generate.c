@@ -124,6 +124,7 @@ void wane__http_note(struct wane__exchange *exchange, const wane_event *event) {
     wane__http_keep(exchange, event);
     wane__http_repeat_see(exchange, event);
     wane__http_audit_see(exchange, event);
+    wane__http_ab_see(exchange, event);
 }
 
 enum wane__wait wane__http_wait(struct wane__exchange *exchange, uint32_t silence_ms, wane_event *event) {

@@ -114,7 +114,8 @@ void wane__metrics_write_governor(const wane_governor_state *g, struct wane__buf
                       "Of commands to samplers, the share that came after their tokens.",
                       ratio(g->dropped, g->commands));
     wane__metric_real(out, "semantic_entropy_std_5tokens", gauge,
-                      "Standard deviation of the last entropies before the newest token, nats; 0: not known.",
+                      "Standard deviation of the last entropies, nats, where they were last looked at (every "
+                      "token: entropies = on); 0: not yet.",
                       (double)g->entropy_spread);
     wane__metric_real(out, "cross_block_consistency_score", gauge,
                       "Cosine of two blocks' outputs at the newest token; 0: not looked at.",
@@ -135,6 +136,7 @@ void wane__metrics_write_governor(const wane_governor_state *g, struct wane__buf
         wane__buf_format(out, "wane_fuse_total{rule=\"%s\"} %llu\n", wane_fuse_name(i),
                          (unsigned long long)g->fused[i]);
     wane__metric_whole(out, "wane_fuse_tokens_total", counter, "Tokens that it looked at.", g->fuse_tokens);
+    wane__metric_whole(out, "wane_entropies_total", counter, "Rows whose entropy was taken.", g->entropies);
     wane__metric_whole(out, "wane_consistency_tokens_total", counter, "Tokens with a consistency.",
                        g->judged);
     wane__metric_whole(out, "wane_consistency_redrawn_total", counter,

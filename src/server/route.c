@@ -36,6 +36,7 @@ static const struct wane__route routes[] = {
     {"/ready", "GET, HEAD", false, true, OPENAI, 0, answer_ready},
     {"/metrics", "GET, HEAD", true, true, OPENAI, 0, answer_metrics},
     {"/v1/wane/feedback", "POST", true, true, OPENAI, 0, wane__http_feedback},
+    {"/v1/wane/ab", "GET, HEAD", true, true, OPENAI, 0, wane__http_ab},
     {"/v1/wane/table/reload", "POST", true, true, OPENAI, 0, answer_reload},
     {"/v1/wane/alerts", "GET, HEAD", true, true, OPENAI, 0, wane__http_alerts},
     {"/v1/wane/alerts/arm", "POST", true, true, OPENAI, 0, wane__http_arm},
@@ -215,6 +216,7 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane__http_alert_metrics(server, &exchange->out);
     wane__http_rollout_metrics(server, &exchange->out);
     wane__http_audit_metrics(server, &exchange->out);
+    wane__http_ab_metrics(server, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
@@ -275,6 +277,7 @@ static enum MHD_Result answer_page(struct wane__exchange *exchange) {
                         "POST /v1/completions\n"
                         "GET  /v1/models\n"
                         "POST /v1/wane/feedback         say what a reply was worth\n"
+                        "GET  /v1/wane/ab               with the governor and without it\n"
                         "POST /v1/wane/table/reload     read the table's file anew\n"
                         "GET  /v1/wane/alerts           what is wrong now, and whom it was told\n"
                         "POST /v1/wane/alerts/arm       switch on what switched itself off\n"

@@ -239,6 +239,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     }
     if (code == WANE_OK) code = wane__server_open_feedback(server, options->feedback, error);
     if (code == WANE_OK) code = wane__server_open_alerts(server, options->alerts, error);
+    if (code == WANE_OK) code = wane__server_open_ab(server, options->ab_governor, error);
     if (code == WANE_OK) code = open_listener(options, listener, &local, error);
     if (code != WANE_OK) return code;
     server->port = port_of(*listener);
@@ -316,6 +317,7 @@ void wane_server_free(wane_server *server) {
     wane__server_close_feedback(server);
     wane__server_close_audit(server);
     wane__server_close_alerts(server);
+    wane__server_close_ab(server);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

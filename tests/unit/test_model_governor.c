@@ -500,9 +500,17 @@ static void test_fuse(void **unused) {
             wane_governor_state state = state_of(model);
             assert_int_equal(state.fused[WANE_FUSE_LOOP], 1);
             assert_int_equal(state.fuse_tokens, 20 + 96);
+            assert_int_equal(state.entropies, q.fuse_window); /* the last ones */
+            assert_true(state.entropy_spread < 0.03f);
             say(model, "list", &g, &reply); /* a list is no loop */
             assert_int_equal(reply.end.finish, WANE_FINISH_LENGTH);
             assert_int_equal(reply.end.fuse, 0);
+            uint64_t before = state_of(model).entropies;
+            assert_int_equal(before, q.fuse_window); /* no row of a list is looked at */
+            q.entropies = true;
+            say(model, "list", &g, &reply);
+            assert_int_equal(state_of(model).entropies - before, 250);
+            q.entropies = false;
             q.fuse = WANE_FUSE_PLAIN; /* … which the plain rule cannot see */
             say(model, "list", &g, &reply);
             assert_int_equal(reply.end.finish, WANE_FINISH_FUSE);
@@ -564,30 +572,90 @@ static void test_fuse_comes_last(void **unused) {
     wane_model_free(model);
 }
 
-/* With a memo: what a governor or a fuse watches is neither asked of it nor kept; without them, it is as ever. */
+static wane_memo_state memo_of(wane_model *model) {
+    wane_memo_state state;
+    wane_model_get_memo_state(model, &state);
+    return state;
+}
+
+/*
+ * A fuse and the memo: a reply that is repeated ends where it ended, with the same words, and comes from the memo until the fuse wants
+ * entropies. In sessions and in the scheduler, with drafts and without; greedy and seeded.
+ */
 static void test_memo(void **unused) {
     (void)unused;
+    static struct reply without, first, second;
+    static struct outcome asked, again;
+    for (int kind = 0; kind < 8; kind++) {
+        bool loops = kind % 2 == 0, seeded = kind / 2 % 2, draft = kind / 4;
+        const char *prompt = loops ? "loop" : "list";
+        wane_model *model = make_model(fuse_script());
+        wane_quality q = quality_of();
+        wane_generation g = generation_of(&q, 200);
+        wane_scheduler_options options = quick_options();
+        struct rig rig = {.engine = model->engine, .model = model};
+        q.governor = false;
+        q.fuse = WANE_FUSE_LOOP;
+        q.fallback = WANE_FALLBACK_TRANSPARENT; /* has the figures in it */
+        if (!seeded) g.sampling.temperature = 0;
+        assert_int_equal(wane_model_set_draft(model, draft ? WANE_DRAFT_ALWAYS : WANE_DRAFT_OFF, NULL),
+                         WANE_OK);
+        say(model, prompt, &g, &without);
+        assert_int_equal(without.end.finish, loops ? WANE_FINISH_FUSE : WANE_FINISH_LENGTH);
+        assert_int_equal(wane_model_set_memo(model, 1 << 20, NULL, NULL), WANE_OK);
+        say(model, prompt, &g, &first);
+        assert_int_equal(memo_of(model).hits, 0);
+        say(model, prompt, &g, &second);
+        assert_int_equal(memo_of(model).hits, loops ? 20 + 96 - q.fuse_window : 200);
+        for (int i = 0; i < 2; i++) {
+            const struct reply *one = i == 0 ? &first : &second;
+            expect_same(&without, one);
+            assert_string_equal(one->text, without.text);
+            assert_int_equal(one->end.finish, without.end.finish);
+            assert_int_equal(one->end.fuse_period, without.end.fuse_period);
+            assert_true(one->end.fuse_spread == without.end.fuse_spread);
+        }
+        assert_int_equal(wane_scheduler_new(model, &options, &rig.scheduler, NULL), WANE_OK);
+        uint64_t hits = memo_of(model).hits;
+        ask(&rig, prompt, &g, &asked);
+        ask(&rig, prompt, &g, &again);
+        assert_int_equal(memo_of(model).hits - hits, 2 * (loops ? 20 + 96 - q.fuse_window : 200));
+        assert_string_equal(asked.text, without.text);
+        assert_string_equal(again.text, without.text);
+        assert_int_equal(again.finish, without.end.finish);
+        q.fuse = WANE_FUSE_OFF; /* the tokens are the same ones */
+        hits = memo_of(model).hits;
+        ask(&rig, prompt, &g, &asked);
+        assert_int_equal(memo_of(model).hits - hits, loops ? 20 + 96 : 200);
+        assert_memory_equal(asked.text, without.text, (size_t)without.count);
+        rig_down(&rig);
+    }
+}
+
+/* What looks at every row neither asks nor fills it. */
+static void test_no_memo(void **unused) {
+    (void)unused;
     static struct reply first, second;
-    wane_model *model = make_model(fuse_script());
-    wane_memo_state memo;
-    wane_quality q = quality_of();
-    wane_generation g = generation_of(&q, 200);
-    g.sampling.temperature = 0;
-    assert_int_equal(wane_model_set_memo(model, 1 << 20, NULL, NULL), WANE_OK);
-    q.fuse = WANE_FUSE_OFF;
-    say(model, "loop", &g, &first); /* kept */
-    q.fuse = WANE_FUSE_LOOP;
-    say(model, "loop", &g, &second);
-    assert_int_equal(second.end.finish, WANE_FINISH_FUSE);
-    wane_model_get_memo_state(model, &memo);
-    assert_int_equal(memo.misses, 200);
-    assert_int_equal(memo.hits, 0);
-    q.fuse = WANE_FUSE_OFF;
-    say(model, "loop", &g, &second);
-    expect_same(&first, &second);
-    wane_model_get_memo_state(model, &memo);
-    assert_int_equal(memo.hits, 200);
-    wane_model_free(model);
+    for (int kind = 0; kind < 4; kind++) {
+        wane_model *model = make_model(fuse_script());
+        struct scripted scripted = {&middle, 1, 0};
+        wane_profile p = profile_for(model, WANE_SIGNAL_KURTOSIS);
+        wane_quality q = quality_of();
+        wane_generation g = generation_of(&q, 100);
+        model->governor.look = scripted_look;
+        model->governor.look_user = &scripted;
+        give(model, &p);
+        q.governor = kind == 0;
+        if (kind == 1) q.fuse = WANE_FUSE_PLAIN;
+        if (kind == 2) q.consistency = 0.5f;
+        if (kind == 3) q.entropies = true;
+        assert_int_equal(wane_model_set_memo(model, 1 << 20, NULL, NULL), WANE_OK);
+        say(model, "in the language", &g, &first);
+        say(model, "in the language", &g, &second);
+        expect_same(&first, &second);
+        assert_int_equal(memo_of(model).hits + memo_of(model).misses, 0);
+        wane_model_free(model);
+    }
 }
 
 /* Answers of a vote have a governor each; one that loops ends, and the vote goes on. */
@@ -627,12 +695,30 @@ int main(void) {
     if (file < 0) return 1;
     close(file);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_state), cmocka_unit_test(test_lock_holds),
-        cmocka_unit_test(test_by_entropy), cmocka_unit_test(test_left_alone),
-        cmocka_unit_test(test_without),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_probed),     cmocka_unit_test(test_drawn_twice),
-        cmocka_unit_test(test_fuse),       cmocka_unit_test(test_fuse_comes_last),
-        cmocka_unit_test(test_memo),       cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_each_state),
+        cmocka_unit_test(test_lock_holds),
+        cmocka_unit_test(test_by_entropy),
+        cmocka_unit_test(test_left_alone),
+        cmocka_unit_test(test_without),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_probed),
+        cmocka_unit_test(test_drawn_twice),
+        cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_fuse_comes_last),
+        cmocka_unit_test(test_memo),
+        cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_each_state),
+        cmocka_unit_test(test_lock_holds),
+        cmocka_unit_test(test_by_entropy),
+        cmocka_unit_test(test_left_alone),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_probed),
+        cmocka_unit_test(test_drawn_twice),
+        cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_fuse_comes_last),
+        cmocka_unit_test(test_memo),
+        cmocka_unit_test(test_no_memo),
+        cmocka_unit_test(test_votes),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
