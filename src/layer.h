@@ -64,6 +64,7 @@ struct wane__reply {
     bool ignore_end;
     bool whole;    /* reads all logits of its rows: logprobs */
     bool no_draft; /* the request does not want any */
+    bool viewing;  /* somebody watches: `sight` is kept */
     enum wane__mode mode;
     wane_quality quality;             /* the request's; final_value is the caller's, and NULL here */
     uint64_t tenant;                  /* whose: wane__context_tenant */
@@ -76,6 +77,11 @@ struct wane__reply {
     struct wane__buf tail;            /* the end's text, where a fallback is behind it */
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
+    struct {
+        struct wane__head_counts before; /* the token that is being drawn */
+        double last;                     /* when the one before was; 0: there was none */
+        wane_view view;
+    } sight; /* view.h */
 };
 
 /*

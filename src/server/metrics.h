@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#define WANE__METRIC_ROUTES  16
+#define WANE__METRIC_ROUTES  32
 #define WANE__METRIC_CODES   16
 #define WANE__METRIC_BUCKETS 16
 

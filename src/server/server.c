@@ -10,6 +10,7 @@
 #include "core/os.h"
 #include "model.h"
 #include "server/http.h"
+#include "server/live.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -241,6 +242,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     }
     scheduler.drill = scheduler.drill || wane__server_may_vote(server);
     code = wane_scheduler_new(server->model, &scheduler, &server->scheduler, error);
+    if (code == WANE_OK) code = wane__http_live_start(server, error);
     return code == WANE_OK ? start_http(server, options, *listener, error) : code;
 }
 
@@ -285,6 +287,7 @@ void wane_server_stop(wane_server *server, uint32_t grace_ms) {
     if (listener >= 0) close(listener);
     if (server->scheduler != NULL) wane_scheduler_stop(server->scheduler, grace_ms);
     wait_for_last_bytes(server);
+    wane__http_live_stop(server);                                /* those who watch would else stay */
     if (server->daemon != NULL) MHD_stop_daemon(server->daemon); /* joins the connections' threads */
     server->daemon = NULL;
 }
@@ -296,6 +299,7 @@ void wane_server_free(wane_server *server) {
     wane__keys_free(server->keys);
     wane__server_free_quality(server);
     wane__server_close_feedback(server);
+    wane__live_free(server->live);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

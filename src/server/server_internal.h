@@ -34,6 +34,7 @@ struct wane_server {
     const wane_classifier *classifier; /* NULL: none */
     int ssp_domain;                    /* WANE_SSP_DOMAIN_… */
     atomic_ullong domain_seen[WANE_DOMAINS_MOST + 1], domain_mismatch[WANE_DOMAINS_MOST + 1]; /* last: none */
+    struct wane__live *live;       /* http_live.c */
     struct wane__ratings *ratings; /* http_feedback.c; NULL: none are taken */
     size_t max_body;
     int max_connections;
