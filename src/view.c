@@ -1,6 +1,6 @@
 /*
  * view.c - owns what is said of a token to who watches. Refuses to have any part in what is drawn: it looks when the draw is over,
- * and asks the row only what a trace asks too.
+ * and asks the row for no more than a few of its best.
  *
  * Which level decided is taken from the head's own counters, before and after: nothing is added to a scan.
  */
@@ -63,14 +63,26 @@ static void see_work(const struct wane__reply *reply, wane_view *view) {
     view->survivors1 = view->survivors2 = view->rescored = (uint32_t)view->vocab_size;
 }
 
+/*
+ * The row's normaliser, cheaply: what a certified row guesses, within its bounds. To look must not cost a dense product, or who watches
+ * would see another server than there is without him.
+ */
+static double likely_sum(struct wane__reply *reply, struct wane__source *source) {
+    double low = NAN, high = NAN, guess = NAN;
+    if (wane__sampler_log_sum(reply->sampler, source, false, &low, &high, NULL) != WANE_OK) return NAN;
+    if (low == high || source->log_sum_guess == NULL) return low;
+    if (source->log_sum_guess(source, 1, NULL, 0, &guess) != WANE_OK) return NAN;
+    return fmin(fmax(guess, low), high);
+}
+
 static void see_best(struct wane__reply *reply, wane_view *view) {
     struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
     struct wane__candidate top[WANE_VIEW_TOP];
-    double log_sum = NAN;
     int found = 0;
     if (source == NULL) return;
-    if (wane__sampler_best_drawn(reply->sampler, source, WANE_VIEW_TOP, top, &found, &log_sum) != WANE_OK)
-        return;
+    if (wane__sampler_best_drawn(reply->sampler, source, WANE_VIEW_TOP, top, &found, NULL) != WANE_OK) return;
+    if (found == 0) return;
+    double log_sum = likely_sum(reply, source);
     for (int i = 0; i < found; i++) {
         view->top[i].token = top[i].token;
         view->top[i].logit = top[i].logit;

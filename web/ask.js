@@ -137,7 +137,7 @@ export class Ask {
     this.send.textContent = "Ask";
     const count = view.tokens.length;
     const words = [`${count} token${count === 1 ? "" : "s"}`];
-    if (result && count > 1) words.push(`${((count - 1) / ((result.wholeMs - result.firstMs) / 1000 || 1)).toFixed(0)} a second`, `first after ${ms(result.firstMs)}`);
+    if (result && count > 1) words.push(`${((count - 1) / ((result.wholeMs - result.firstMs) / 1000 || 1)).toFixed(0)}/s`, `first after ${ms(result.firstMs)}`);
     if (count) words.push(`${percent(view.spared())} without the full head`);
     if (FINISH[finish]) words.push(FINISH[finish]);
     const chosen = result?.wane?.vote?.text;

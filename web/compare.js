@@ -78,6 +78,7 @@ export class Compare {
     const value = (name) => document.getElementById("compare-" + name).value;
     const request = {
       messages: [{ role: "user", content: value("prompt").trim() || "Hello" }],
+      wane_memo: false, // what was remembered would win the race without running
       seed: Number(value("seed")), max_tokens: Number(value("tokens")), temperature: Number(value("temperature")),
     };
     const columns = this.columns.filter((one) => this.allowed.includes(one.mode));

@@ -48,7 +48,11 @@ export class TokenView {
     this.frame = 0;
     if (!this.fresh.length) return;
     const batch = document.createDocumentFragment();
-    for (const [tokens, text] of this.fresh) batch.append(this.span(tokens, text));
+    for (const [tokens, text] of this.fresh) {
+      // Blanks before a word stay plain: at the end of a line a tint of nothing would be left over.
+      const blanks = /^ +(?=\S)/.exec(text)?.[0] ?? "";
+      batch.append(blanks, this.span(tokens, text.slice(blanks.length)));
+    }
     this.fresh = [];
     this.element.append(batch);
     this.onDraw?.();
@@ -127,30 +131,31 @@ export function mixBar(counts) {
   return bar;
 }
 
+function lineMark(className, text) {
+  return make("li", "", make("i", "t " + className, "token"), make("span", "", text));
+}
+
 export function drawLegend(element) {
   const scale = make("div", "scale");
   scale.setAttribute("aria-hidden", "true");
   for (const { by, letter } of SCALE) scale.append(make("span", "by-" + by, letter));
-  const ends = make("p", "scale-ends", make("span", "", "work skipped"), make("span", "", "work done"));
-  ends.setAttribute("aria-hidden", "true");
   const list = make("ul", "scale-list");
   for (const { by, letter, name, short } of SCALE)
-    list.append(make("li", "", make("i", "chip by-" + by, letter), make("b", "", name), make("span", "", short)));
-  const marks = make("ul", "marks",
-    make("li", "", make("i", "t doubted", "below"), make("span", "", "the gate doubted it")),
-    make("li", "", make("i", "t woke", "below"), make("span", "", "… and woke a vote of three answers")),
-    make("li", "", make("i", "t state-locked", "above"), make("span", "", "the governor made the draw colder")),
-    make("li", "", make("i", "t state-explore", "above"), make("span", "", "… freer")),
-    make("li", "", make("i", "t state-protect", "above"), make("span", "", "… steadier")));
+    list.append(make("li", "", make("i", "chip by-" + by, letter), make("span", "", make("b", "", name), " ", make("span", "muted", short))));
+  const marks = make("div", "marks",
+    make("ul", "", make("li", "muted", "Below: the gate"), lineMark("doubted", "doubted it"), lineMark("woke", "woke a vote")),
+    make("ul", "", make("li", "muted", "Above: the governor"), lineMark("state-locked", "colder"), lineMark("state-explore", "freer"), lineMark("state-protect", "steadier")));
   const letters = make("input");
   letters.type = "checkbox";
   letters.addEventListener("change", () => document.documentElement.classList.toggle("letters", letters.checked));
   const title = make("h2", "", "Colour is work");
   title.id = "legend-title";
-  const more = make("details", "legend-more", make("summary", "", "What each one means"), list,
-    make("p", "small muted", "Lines are second thoughts:"), marks, make("label", "check", letters, " letters in the text"));
+  const ends = make("p", "scale-ends", make("span", "", "skipped"), make("span", "", "done"));
+  ends.setAttribute("aria-hidden", "true");
+  const more = make("details", "legend-more", make("summary", "", "What do they mean?"), list,
+    make("p", "small lines-title", "Lines are second thoughts"), marks, make("label", "check", letters, " Letters in the text"));
   more.open = matchMedia("(min-width: 720px)").matches;
-  element.replaceChildren(title, scale, ends, more);
+  element.replaceChildren(title, make("p", "small muted legend-about", "Blue: work was skipped. Orange: it was done. The text is the same."), scale, ends, more);
 }
 
 function bestRow(one, chosen, most) {

@@ -7,11 +7,17 @@ const WIDE = 30; // samples over which times are ranked: a reply a second would 
 const COLOURS = ["--series1", "--series2", "--series3", "--series4", "--series5"];
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 4]];
 const rate = (name) => (s, row) => s.rate(row, name);
-const perToken = (name) => (s, row) => (s.value(row, "head_rows") > 0 ? s.value(row, name) / s.value(row, "head_rows") : null);
-const ranked = (name, share) => (s, row, rows, i) => s.percentiles(rows.slice(Math.max(0, i - WIDE + 1), i + 1), name, [share])[0];
-const stateShare = (name) => (s, row) => {
-  const all = ["normal", "locked", "explore", "protect"].reduce((sum, one) => sum + s.value(row, "state_" + one), 0);
-  return all > 0 ? 100 * s.value(row, "state_" + name) / all : null;
+const before = (rows, i, count) => rows.slice(Math.max(0, i - count + 1), i + 1);
+const share = (s, rows, part, whole) => {
+  const all = whole.reduce((sum, one) => sum + s.sum(rows, one), 0);
+  return all > 0 ? s.sum(rows, part) / all : null;
+};
+const perToken = (name) => (s, row, rows, i) => share(s, before(rows, i, 10), name, ["head_rows"]);
+const ranked = (name, part) => (s, row, rows, i) => s.percentiles(before(rows, i, WIDE), name, [part])[0];
+const STATES = ["state_normal", "state_locked", "state_explore", "state_protect"];
+const stateShare = (name) => (s, row, rows, i) => {
+  const part = share(s, before(rows, i, 10), "state_" + name, STATES);
+  return part == null ? null : 100 * part;
 };
 const plain = (digits) => (x) => number(x, x > 0 && x < 10 ? digits : 0);
 
@@ -22,7 +28,7 @@ const CHARTS = [
     series: [["median", ranked("ttft", 0.5)], ["95 %", ranked("ttft", 0.95)], ["99 %", ranked("ttft", 0.99)]] },
   { title: "Time of each further token", about: "replies that ended in the last 30 s", format: ms,
     series: [["median", ranked("tpot", 0.5)], ["95 %", ranked("tpot", 0.95)], ["99 %", ranked("tpot", 0.99)]] },
-  { title: "Survivors a token", about: "what the certificate leaves of the vocabulary", format: plain(0),
+  { title: "Survivors a token", about: "what the certificate leaves of the vocabulary, last 10 s", format: plain(0),
     series: [["level 1", perToken("head_survivors1")], ["level 2", perToken("head_survivors2")], ["computed", perToken("head_computed")]] },
   { title: "Shortcuts a second", about: "tokens that cost less than a run of their own", format: plain(1),
     series: [["remembered", rate("memo_hits")], ["drafts accepted", rate("draft_accepted")], ["drafts proposed", rate("draft_proposed")],
@@ -30,7 +36,7 @@ const CHARTS = [
   { title: "Gate", about: "rejected tokens and wakes by reason, a second", format: plain(1),
     series: [["rejected", rate("gate_rejected")], ["woke: doubt", rate("wake_doubt")], ["woke: revival", rate("wake_revival")],
       ["woke: forced", rate("wake_forced")], ["woke: always", rate("wake_always")]] },
-  { title: "Governor", about: "share of steered tokens by state", format: (x) => `${Math.round(x)} %`, top: 100,
+  { title: "Governor", about: "share of steered tokens by state, last 10 s", format: (x) => `${Math.round(x)} %`, top: 100,
     series: ["normal", "locked", "explore", "protect"].map((one) => [one, stateShare(one)]) },
   { title: "Queue and slots", about: "requests that wait, and that run", format: plain(0),
     series: [["waiting", (s, row) => s.value(row, "queued")], ["running", (s, row) => s.value(row, "slots_busy")]] },
@@ -195,7 +201,8 @@ export class Watch {
     const data = [rows.map((row) => row[0] / 1000), ...chart.series.map(([, give]) => rows.map((row, i) => give(s, row, rows, i)))];
     chart.data = data;
     this.drawMarks(chart, rows.length - 1);
-    const span = data[0].length ? [data[0].at(-1) - 60 * this.minutes, data[0].at(-1)] : [0, 1];
+    const last = data[0].at(-1) ?? 0;
+    const span = [Math.max(last - 60 * this.minutes, Math.min(data[0][0] ?? 0, last - 60)), last];
     chart.span = span;
     const some = data.slice(1).some((list) => list.some((x) => x > 0));
     chart.element.classList.toggle("empty", !some);
@@ -234,7 +241,7 @@ export class Watch {
       axes: [{ ...axis, size: 24, space: 70, values: (u, ticks) => ticks.map((t) => new Date(1000 * t).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(this.minutes === 1 ? { second: "2-digit" } : {}) })) },
         { ...axis, size: 52, space: 34, values: (u, ticks) => ticks.map((t) => chart.format(t)) }],
       series: [{}, ...chart.series.map(([label], i) => ({
-        label, stroke: colour(COLOURS[i]), width: 1.75, dash: DASHES[i], spanGaps: true, points: { show: false },
+        label, stroke: colour(COLOURS[i]), width: 1.75, dash: DASHES[i], spanGaps: false, points: { show: false },
         fill: i === 0 ? colour("--series1-fill") : undefined }))],
       hooks: { setCursor: [(u) => this.drawMarks(chart, u.cursor.idx ?? chart.data[0].length - 1)] },
     };

@@ -2,19 +2,19 @@
 
 /** From what was remembered to what was computed whole: the order of the tints. */
 export const SCALE = [
-  { by: "memo", letter: "M", name: "Remembered", short: "same context before: the model did not run",
+  { by: "memo", letter: "M", name: "Remembered", short: "the model did not run",
     long: "This very context was answered before, so the token was repeated and the model did not run at all." },
-  { by: "draft", letter: "D", name: "Drafted", short: "guessed ahead, then checked",
+  { by: "draft", letter: "D", name: "Drafted", short: "guessed ahead, and checked",
     long: "It was guessed ahead of the model and checked together with others in one run; the draw gave the same token." },
-  { by: "table", letter: "T", name: "Table", short: "a recorded context confirms it",
+  { by: "table", letter: "T", name: "Table", short: "a record confirms it",
     long: "The context is in the table of recorded ones, and the tokens that count are the recorded ones: gate and correction were skipped." },
-  { by: "level1", letter: "1", name: "Level 1", short: "proved with the coarse sketch",
+  { by: "level1", letter: "1", name: "Level 1", short: "a coarse look proves it",
     long: "The coarse sketch of the output layer left only a few tokens; those were computed exactly, all others are proved not to matter." },
-  { by: "level2", letter: "2", name: "Level 2", short: "the finer sketch was needed",
+  { by: "level2", letter: "2", name: "Level 2", short: "a finer look proves it",
     long: "Too many tokens passed the coarse sketch; the finer one ruled out all but a few, and those were computed exactly." },
-  { by: "exact", letter: "X", name: "Exact", short: "many had to be computed",
+  { by: "exact", letter: "X", name: "Exact", short: "many computed, the rest proved",
     long: "Both sketches left many tokens, so that many were computed exactly; the rest is still proved not to matter." },
-  { by: "dense", letter: "F", name: "Full head", short: "all were computed",
+  { by: "dense", letter: "F", name: "Full head", short: "everything was computed",
     long: "The whole output layer was computed, as a plain engine does for every token." },
 ];
 

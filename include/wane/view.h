@@ -62,7 +62,7 @@ struct wane_view {
     struct {
         int32_t token;
         float logit; /* after bias and penalties                                */
-        float share; /* probability at temperature 1 over the whole vocabulary  */
+        float share; /* probability at temperature 1 over the whole vocabulary, to a few hundredths */
     } top[WANE_VIEW_TOP];
 };
 

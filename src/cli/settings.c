@@ -396,6 +396,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),
     [SET_JSON_STREAM] = SWITCH("Output", "json-stream", 0, NULL, NULL, "off",
         TALKS, "print one JSON object for each token, then one for the end"),
+    [SET_XRAY] = SWITCH("Output", "xray", 0, NULL, NULL, "off",
+        FOR_RUN, "tint each token by how it was decided; without colours: letters in brackets"),
     [SET_TABLE] = SWITCH("Output", "table", 0, NULL, NULL, "off",
         FOR_HELP, "every setting as a Markdown table"),
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
