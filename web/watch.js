@@ -19,30 +19,30 @@ const stateShare = (name) => (s, row, rows, i) => {
   const part = share(s, before(rows, i, 10), "state_" + name, STATES);
   return part == null ? null : 100 * part;
 };
-const plain = (digits) => (x) => number(x, x > 0 && x < 10 ? digits : 0);
+const plain = (x) => number(x, Number.isInteger(x) || x >= 10 ? 0 : 1);
 
 const CHARTS = [
-  { title: "Tokens a second", about: "replies and prompts, all requests together", format: plain(1),
+  { title: "Tokens a second", about: "replies and prompts, all requests together", format: plain,
     series: [["reply", rate("reply_tokens")], ["prompt", rate("prompt_tokens")]] },
   { title: "Time to the first token", about: "replies that ended in the last 30 s", format: ms,
     series: [["median", ranked("ttft", 0.5)], ["95 %", ranked("ttft", 0.95)], ["99 %", ranked("ttft", 0.99)]] },
   { title: "Time of each further token", about: "replies that ended in the last 30 s", format: ms,
     series: [["median", ranked("tpot", 0.5)], ["95 %", ranked("tpot", 0.95)], ["99 %", ranked("tpot", 0.99)]] },
-  { title: "Survivors a token", about: "what the certificate leaves of the vocabulary, last 10 s", format: plain(0),
+  { title: "Survivors a token", about: "what the certificate leaves of the vocabulary, last 10 s", format: plain,
     series: [["level 1", perToken("head_survivors1")], ["level 2", perToken("head_survivors2")], ["computed", perToken("head_computed")]] },
-  { title: "Shortcuts a second", about: "tokens that cost less than a run of their own", format: plain(1),
+  { title: "Shortcuts a second", about: "tokens that cost less than a run of their own", format: plain,
     series: [["remembered", rate("memo_hits")], ["drafts accepted", rate("draft_accepted")], ["drafts proposed", rate("draft_proposed")],
       ["table hits", (s, row) => s.rate(row, "table_strict") + s.rate(row, "table_rank")]] },
-  { title: "Gate", about: "rejected tokens and wakes by reason, a second", format: plain(1),
+  { title: "Gate", about: "rejected tokens and wakes by reason, a second", format: plain,
     series: [["rejected", rate("gate_rejected")], ["woke: doubt", rate("wake_doubt")], ["woke: revival", rate("wake_revival")],
       ["woke: forced", rate("wake_forced")], ["woke: always", rate("wake_always")]] },
   { title: "Governor", about: "share of steered tokens by state, last 10 s", format: (x) => `${Math.round(x)} %`, top: 100,
     series: ["normal", "locked", "explore", "protect"].map((one) => [one, stateShare(one)]) },
-  { title: "Queue and slots", about: "requests that wait, and that run", format: plain(0),
+  { title: "Queue and slots", about: "requests that wait, and that run", format: plain,
     series: [["waiting", (s, row) => s.value(row, "queued")], ["running", (s, row) => s.value(row, "slots_busy")]] },
   { title: "KV cache in use", about: "of the sequences that hold something", format: (x) => `${Math.round(x)} %`, top: 100,
     series: [["used", (s, row) => (s.value(row, "kv_cells") > 0 ? 100 * s.value(row, "kv_held") / s.value(row, "kv_cells") : 0)]] },
-  { title: "Divergence", about: "tokens computed both ways, and those that differed", format: plain(1),
+  { title: "Divergence", about: "tokens computed both ways, and those that differed", format: plain,
     series: [["checked a second", rate("shadow_checks")], ["differed", (s, row) => s.value(row, "divergences")]] },
 ];
 
@@ -214,6 +214,10 @@ export class Watch {
     chart.plot.setScale("x", { min: span[0], max: span[1] });
   }
 
+  clock(t, seconds) {
+    return new Date(1000 * t).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) });
+  }
+
   describe(chart) {
     const words = chart.series.map(([label], i) => {
       const list = chart.data[i + 1].filter((x) => x != null);
@@ -238,7 +242,7 @@ export class Watch {
       cursor: { sync: { key: "wane" }, drag: { x: false, y: false }, points: { size: 6 } },
       scales: { x: { time: true, range: () => chart.span },
         y: { range: (u, low, high) => [0, chart.top ?? Math.max(high * 1.15, 1)] } },
-      axes: [{ ...axis, size: 24, space: 70, values: (u, ticks) => ticks.map((t) => new Date(1000 * t).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(this.minutes === 1 ? { second: "2-digit" } : {}) })) },
+      axes: [{ ...axis, size: 24, space: 70, values: (u, ticks) => ticks.map((t) => this.clock(t, chart.span[1] - chart.span[0] < 240)) },
         { ...axis, size: 52, space: 34, values: (u, ticks) => ticks.map((t) => chart.format(t)) }],
       series: [{}, ...chart.series.map(([label], i) => ({
         label, stroke: colour(COLOURS[i]), width: 1.75, dash: DASHES[i], spanGaps: false, points: { show: false },

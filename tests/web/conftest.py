@@ -1,4 +1,5 @@
 """One browser for all tests, a context of its own for each; servers as the API's tests start them."""
+import mimetypes
 import os
 import sys
 
@@ -62,9 +63,23 @@ class Page:
         self.context.set_default_timeout(15000 * SLOW)
         self.page = self.context.new_page()
         self.faults, self.requests = [], []
+        if os.environ.get("WANE_WEB"):
+            self.context.route("**/*", self.from_folder)
         self.page.on("console", self.hear)
         self.page.on("pageerror", lambda fault: self.faults.append(str(fault)))
         self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def from_folder(self, route):
+        """For who works on the page: its files from a folder, with the policy that the program would send."""
+        path = route.request.url.removeprefix(self.server.url).split("?")[0]
+        name = "index.html" if path == "/" else path.removeprefix("/page/")
+        file = os.path.join(os.environ["WANE_WEB"], name)
+        if "/" in name or not os.path.isfile(file):
+            route.fallback()
+            return
+        head = {"content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+                "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
+        route.fulfill(path=file, headers={**head, "content-type": mimetypes.guess_type(file)[0]})
 
     def hear(self, message):
         if message.type in ("error", "warning") and not getattr(self, "expected", None) in message.text.split():
