@@ -145,6 +145,7 @@ export class Ask {
       turn.text.append(make("p", "vote-note", "Three answers were compared, and another one stands:"), make("p", "vote-text", chosen));
       turn.answer = chosen;
     }
+    document.getElementById("said").textContent = `The reply is there: ${turn.answer}`;
     turn.stats.replaceChildren(...[count ? mixBar(view.counts) : null, make("span", "muted", words.join(" · ")), this.tools(turn)].filter(Boolean));
   }
 

@@ -6,6 +6,7 @@
  * What is divided is wane's time by the engine's for one stream, and wane's throughput by the engine's for several.
  */
 #include "bench.h"
+#include "report.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -248,7 +249,8 @@ static int bench_decode(struct bench *bench, wane_model *model) {
 
 int command_bench(struct settings *settings) {
     if (settings->operand_count == 0)
-        return cli_usage("bench", "wane bench needs a word: decode, head, draft, memo or layer");
+        return cli_usage("bench", "wane bench needs a word: decode, head, draft, memo, layer or report");
+    if (strcmp(settings->operands[0], "report") == 0) return bench_report(settings);
     if (settings->operand_count == 1 && strcmp(settings->operands[0], "draft") == 0)
         return bench_draft(settings);
     if (settings->operand_count == 1 && strcmp(settings->operands[0], "memo") == 0)
@@ -257,7 +259,8 @@ int command_bench(struct settings *settings) {
         return bench_layer(settings);
     bool head = strcmp(settings->operands[0], "head") == 0;
     if ((!head && strcmp(settings->operands[0], "decode") != 0) || settings->operand_count > 1)
-        return cli_usage("bench", "wane bench knows decode, head, draft, memo and layer; got \"%.60s\"",
+        return cli_usage("bench",
+                         "wane bench knows decode, head, draft, memo, layer and report; got \"%.60s\"",
                          settings->operands[settings->operand_count - 1]);
     if (head) return bench_head(settings);
     struct bench bench = {.settings = settings,

@@ -145,15 +145,18 @@ const struct command cli_commands[] = {
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
-     "       wane bench memo [OPTION...]\n       wane bench layer [OPTION...]",
+     "       wane bench memo [OPTION...]\n       wane bench layer [OPTION...]\n"
+     "       wane bench report RESULT... --output FILE",
      "measure wane against its engine",
      "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"
      "dense head, with the certified one, and with the body alone. draft: with the dense head, with the\n"
      "certified one, and with drafts as well, on text that repeats. memo: the same requests once more, by\n"
      "the plain loop and from the memo. layer: the same seeded requests in the modes off, legacy and wane.\n"
-     "By turns, on the same loaded weights; printed are medians.\n"
+     "By turns, on the same loaded weights; printed are medians. report: one page, FILE, of what these "
+     "print\n"
+     "with --json.\n"
      "docs/cli.md says what is timed. Measure on an idle machine.",
-     "decode head draft memo layer", command_bench},
+     "decode head draft memo layer report", command_bench},
     {"config", FOR_CONFIG, "wane config [OPTION...]", "show every setting and where its value comes from",
      "Takes the options of all commands. Order: option, environment, settings file, default.", NULL,
      command_config},

@@ -359,7 +359,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MAX_ENTRIES] = NUMBER("Build", "max-entries", 0, NULL, NULL, TYPE_INTEGER, 1, 16000000, "50000",
         BUILDS, "build: entries of the table; the most useful stay"),
     [SET_OUTPUT] = WORDS("Build", "output", 'o', NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        BUILDS | FOR_TRAIN | FOR_TUNE, "FILE", "build: the table to write; train: what was trained; tune: the profile"),
+        BUILDS | FOR_TRAIN | FOR_TUNE | FOR_BENCH, "FILE", "build: the table to write; train: what was trained; tune: the profile; bench report: the page"),
     [SET_REPORT] = WORDS("Build", "report", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_TABLE, "FILE", "build: write the report as JSON; without --output nothing else"),
     [SET_PHRASES] = SWITCH("Build", "phrases", 0, NULL, NULL, "off",

@@ -4,7 +4,7 @@ import os
 import sys
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "api"))
 from support import SLOW, start_scripted  # noqa: E402
@@ -12,6 +12,7 @@ from support import SLOW, start_scripted  # noqa: E402
 # Chromium of its own accord asks hosts of its maker's; there is no network for that, and no wish.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync"]
+expect.set_options(timeout=6000)
 REPLIES = [
     {"match": "slow", "text": "one two three four five six seven eight nine ten " * 4, "delay_ms": 20},
     {"match": "long", "text": "All work and no play makes Jack a dull boy.\n" * 46},
@@ -60,7 +61,7 @@ class Page:
         self.server = server
         self.context = browser.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce",
                                            base_url=server.url, accept_downloads=True, **more)
-        self.context.set_default_timeout(15000 * SLOW)
+        self.context.set_default_timeout(6000 * SLOW)
         self.page = self.context.new_page()
         self.faults, self.requests = [], []
         if os.environ.get("WANE_WEB"):
@@ -87,7 +88,7 @@ class Page:
 
     def open(self, view="ask"):
         self.page.goto("/#" + view)
-        self.page.locator("#model").filter(has_text=".").or_(self.page.locator("#key-dialog[open]")).first.wait_for(state="attached")
+        self.page.locator("#model:not(:empty), #key-dialog[open]").first.wait_for(state="attached")
         return self.page
 
     def ask(self, text):
