@@ -48,7 +48,7 @@ export class Ask {
     this.running?.abort();
     this.turns = [];
     this.list.replaceChildren();
-    this.welcome.hidden = false;
+    this.welcome.classList.remove("past");
     drawDetail(this.detail, null);
     this.closeDetail();
     this.prompt.focus();
@@ -63,7 +63,7 @@ export class Ask {
     if (!text) return;
     this.prompt.value = "";
     this.fit();
-    this.welcome.hidden = true;
+    this.welcome.classList.add("past");
     const turn = this.addTurn(text);
     this.run(turn);
   }
@@ -72,7 +72,7 @@ export class Ask {
     const turn = { question, answer: "" };
     turn.text = make("div", "answer");
     turn.stats = make("div", "stats");
-    turn.row = make("li", "turn", make("h2", "question", question), turn.text, turn.stats);
+    turn.row = make("li", "turn", make("h2", "question", question), turn.stats, turn.text);
     this.turns.push(turn);
     this.list.append(turn.row);
     return turn;
@@ -123,6 +123,7 @@ export class Ask {
 
   fail(turn, error) {
     const text = error instanceof Refusal ? error.message : "The connection to the server was lost.";
+    turn.view.finish();
     turn.text.append(make("p", "error", text));
     if (error instanceof Refusal) this.onRefusal(error);
   }
