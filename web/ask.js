@@ -1,6 +1,6 @@
 /* ask.js - the conversation: one turn a question, streamed, tinted, stopped, asked again, copied. */
 import { reply, Refusal } from "./api.js";
-import { TokenView, mixBar, drawDetail } from "./tokens.js";
+import { TokenView, mixBar, drawDetail, addVote } from "./tokens.js";
 import { make, ms, percent } from "./words.js";
 
 const NEAR_END = 90; // pixels: nearer than that, the text is followed
@@ -141,11 +141,7 @@ export class Ask {
     if (result && count > 1) words.push(`${((count - 1) / ((result.wholeMs - result.firstMs) / 1000 || 1)).toFixed(0)}/s`, `first after ${ms(result.firstMs)}`);
     if (count) words.push(`${percent(view.spared())} without the full head`);
     if (FINISH[finish]) words.push(FINISH[finish]);
-    const chosen = result?.wane?.vote?.text;
-    if (chosen) {
-      turn.text.append(make("p", "vote-note", "Three answers were compared, and another one stands:"), make("p", "vote-text", chosen));
-      turn.answer = chosen;
-    }
+    turn.answer = addVote(turn.text, result) ?? turn.answer;
     document.getElementById("said").textContent = `The reply is there: ${turn.answer}`;
     turn.stats.replaceChildren(...[count ? mixBar(view.counts) : null, make("span", "muted", words.join(" · ")), this.tools(turn)].filter(Boolean));
   }

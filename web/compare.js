@@ -1,6 +1,6 @@
 /* compare.js - the same question under off, legacy and wane, side by side; where they part, if they do. */
 import { reply, Refusal } from "./api.js";
-import { TokenView, mixBar, drawDetail } from "./tokens.js";
+import { TokenView, mixBar, drawDetail, addVote } from "./tokens.js";
 import { make, ms, shown } from "./words.js";
 
 const WAYS = [
@@ -70,6 +70,7 @@ export class Compare {
     column.view.finish();
     const { view, result } = column, count = view.tokens.length;
     if (count) column.mix.replaceChildren(mixBar(view.counts));
+    addVote(fresh, column.error ? null : result);
     column.stats.textContent = column.error || !result ? `${count} tokens` :
       `${count} tokens · ${((count - 1) / ((result.wholeMs - result.firstMs) / 1000 || 1)).toFixed(1)} a second · first after ${ms(result.firstMs)}`;
   }

@@ -131,6 +131,14 @@ export function mixBar(counts) {
   return bar;
 }
 
+/** Where a vote chose another answer than the one that was streamed: show it below, and return it. */
+export function addVote(element, result) {
+  const chosen = result?.wane?.vote?.text;
+  if (!chosen) return null;
+  element.append(make("p", "vote-note", "Three answers were compared, and another one stands:"), make("p", "vote-text", chosen));
+  return chosen;
+}
+
 function lineMark(className, text) {
   return make("li", "", make("i", "t " + className, "token"), make("span", "", text));
 }

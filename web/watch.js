@@ -184,7 +184,7 @@ export class Watch {
       ["Each further", ms(each50), `95 %: ${ms(each95)}`],
       ["Running", last ? `${s.value(last, "slots_busy")} of ${this.state.slots}` : "–", last ? `${s.value(last, "queued")} waiting` : ""],
       ["KV cache", cells ? `${Math.round(100 * s.value(last, "kv_held") / cells)} %` : "–", cells ? `of ${number(cells)} cells` : "nothing held"],
-      ["Divergences", number(wrong), checks || wrong ? `in ${number(checks)} checks` : "no checks yet"],
+      ["Divergences", number(wrong), checks || wrong ? `in ${number(checks)} check${checks === 1 ? "" : "s"}` : "no checks yet"],
     ];
     if (this.tiles.children.length !== values.length)
       this.tiles.replaceChildren(...values.map(() => make("div", "tile", make("dt"), make("dd", "tile-value"), make("dd", "tile-more"))));

@@ -282,7 +282,7 @@ static int read_results(const struct settings *settings, struct report *report) 
             return cli_fail(EXIT_FAILED, "there are more than %d results", RESULTS_MOST);
         json_t *result = json_load_file(path, 0, &fault);
         if (result == NULL)
-            return cli_fail(EXIT_FAILED, "%s is no result: %s (line %d)", path, fault.text, fault.line);
+            return cli_fail(EXIT_FAILED, "%s is no result: %s", path, fault.text);
         report->path[report->count] = path;
         report->result[report->count++] = result;
         bool fits = false;
