@@ -323,6 +323,7 @@ typedef struct wane_generation {
     const wane_quality *quality; /* what may change the answer; NULL: nothing                      */
     int hold;                    /* what a reader sees of a vote: WANE_HOLD_…; default WANE_HOLD_NOTE */
     unsigned without; /* 1 << WANE_FEATURE_… (wane/rollout.h) for each that it is decoded without */
+    bool view;        /* say of each token how it was decided (wane/view.h); costs some microseconds each */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);
@@ -343,6 +344,8 @@ typedef enum wane_finish {
     WANE_FINISH_CONTEXT, /* the context is full       */
     WANE_FINISH_FUSE     /* the fuse (wane/quality.h) */
 } wane_finish;
+
+typedef struct wane_view wane_view; /* wane/view.h */
 
 typedef struct wane_logprob {
     int32_t token;
@@ -384,6 +387,7 @@ typedef struct wane_event {
     int other_count;
     const char *other[2];
     size_t other_size[2];
+    const wane_view *view; /* TEXT, where wane_generation.view asked for it; else NULL. As long as `text`. */
 } wane_event;
 
 /* ----------------------------------------------- one sequence, no threads */
@@ -671,5 +675,6 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/table.h"
 #include "wane/trace.h"
 #include "wane/tune.h"
+#include "wane/view.h"
 
 #endif

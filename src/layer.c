@@ -15,6 +15,7 @@
 #include "model_governor.h"
 #include "model_table.h"
 #include "record.h"
+#include "view.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,6 +30,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
     *reply = (struct wane__reply){.engine = engine, .rows = rows, .ignore_end = generation->ignore_end};
     reply->no_draft = generation->no_draft;
     reply->without = generation->without;
+    reply->viewing = generation->view;
     reply->whole = generation->sampling.top_logprobs >= 0;
     int room = engine->facts.context;
     if (count == 0) return wane__fail(error, WANE_EINVAL, "The prompt is empty: give at least one token.");
@@ -180,6 +182,7 @@ static int stage_text(struct wane__reply *reply, wane_event *event, wane_error *
     event->top = step->choice.top;
     event->top_count = step->choice.top_count;
     event->reply_tokens = reply->reply_count;
+    if (reply->viewing) event->view = &reply->sight.view;
     return WANE_OK;
 }
 
@@ -205,6 +208,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     open_step(reply);
     if (!reply->drawn) wane__pace_begin(&reply->rows->pace);
     reply->drawn = true;
+    if (reply->viewing) wane__view_open(reply);
     double began = wane__now();
     int result = stage_head(reply, row, error);
     if (result == WANE_OK) wane__table_stage(reply);
@@ -213,6 +217,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     if (result == WANE_OK && reply->gate.on) wane__model_gate_stage(reply);
     double done = wane__now();
+    if (result == WANE_OK && reply->viewing) wane__view_token(reply, done - began);
     wane__rows_spent(reply->rows, done - began);
     wane__table_fell_back(reply, missed, done);
     if (result == WANE_OK && reply->tap != NULL) wane__tap_token(reply);
@@ -235,6 +240,7 @@ int wane__layer_repeat(struct wane__reply *reply, int32_t token, wane_event *eve
     step->is_end = reply->engine->ops->is_end(reply->engine, token);
     reply->account.origin[WANE__ORIGIN_MEMO]++;
     if (reply->governor.on) wane__model_governor_skip(reply);
+    if (reply->viewing) wane__view_repeat(reply);
     int result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();

@@ -68,6 +68,7 @@ struct wane__reply {
     bool whole;       /* reads all logits of its rows: logprobs */
     bool no_draft;    /* the request does not want any */
     unsigned without; /* 1 << WANE_FEATURE_… for each that the request is decoded without */
+    bool viewing;     /* somebody watches: `sight` is kept */
     enum wane__mode mode;
     wane_quality quality;             /* the request's; final_value is the caller's, and NULL here */
     uint64_t tenant;                  /* whose: wane__context_tenant */
@@ -81,6 +82,11 @@ struct wane__reply {
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
     struct wane__account account;     /* of all so far     */
+    struct {
+        struct wane__head_counts before; /* the token that is being drawn */
+        double last;                     /* when the one before was; 0: there was none */
+        wane_view view;
+    } sight; /* view.h */
 };
 
 /* Does this reply have the feature, by its request and by the model's switches? */

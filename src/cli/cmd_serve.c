@@ -126,10 +126,11 @@ static void say_ready(const struct settings *settings, struct logging *logging, 
             setting_text(settings, SET_KEY_FILE) != NULL ? " -H \"Authorization: Bearer $WANE_KEY\"" : "";
         log_write(logging, WANE_LOG_INFO, line, NULL);
         fprintf(stderr,
+                "\n  %s in a browser shows how each token is decided\n"
                 "\n  curl %s/v1/chat/completions -H 'Content-Type: application/json'%s \\\n"
                 "    -d '{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Say "
                 "hello.\"}]}'\n\n",
-                url, key, model);
+                url, url, key, model);
     }
     free(line);
     free(url);

@@ -173,7 +173,7 @@ const struct command cli_commands[] = {
      "[OPTION...]\n"
      "       wane bench memo [OPTION...]\n       wane bench layer [OPTION...]\n"
      "       wane bench governor [OPTION...]\n       wane bench protocol [OPTION...]\n       wane bench "
-     "compare [--json] A B",
+     "compare [--json] A B\n       wane bench report RESULT... --output FILE",
      "measure wane against its engine",
      "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"
      "dense head, with the certified one, and with the body alone. draft: with the dense head, with the\n"
@@ -184,9 +184,9 @@ const struct command cli_commands[] = {
      "prompt,\n"
      "many requests, percentiles, utilisation, a verdict against --bar; goes on after a stop. compare: two "
      "of\n"
-     "its results side by side, with intervals.\n"
+     "its results side by side, with intervals. report: one page, FILE, of what these print with --json.\n"
      "docs/cli.md says what is timed. Measure on an idle machine.",
-     "decode head draft memo layer governor protocol compare", command_bench},
+     "decode head draft memo layer governor protocol compare report", command_bench},
     {"doctor", FOR_DOCTOR, "wane doctor [OPTION...]", "check the machine, the model and what belongs to it",
      "One line a check, with PASSED, WARNING, CRITICAL or SKIPPED and what to do next: engine, processor, "
      "threads,\n"

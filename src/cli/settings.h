@@ -270,6 +270,7 @@ enum setting_id {
     /* output */
     SET_JSON,
     SET_JSON_STREAM,
+    SET_XRAY,
     SET_TABLE,
     SET_WORDS,
     SET_VERBOSE,

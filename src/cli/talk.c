@@ -138,6 +138,7 @@ static void generation_from(const struct settings *settings, wane_quality *quali
     generation->quality = quality->mode != WANE_MODE_OFF ? quality : NULL;
     sampling_from(settings, &generation->sampling);
     generation->max_tokens = setting_int(settings, SET_MAX_TOKENS);
+    generation->view = setting_on(settings, SET_XRAY);
     generation->stops = (const char *const *)settings->value[SET_STOP].list;
     generation->stop_count = settings->value[SET_STOP].list_count;
 }

@@ -16,6 +16,12 @@
 struct wane__route;
 struct wane__dialect;
 
+/* One that follows the samples. */
+struct wane__viewer {
+    bool on;
+    uint64_t next, dropped; /* the sample to send; how many it was too slow for */
+};
+
 struct wane__exchange {
     struct wane_server *server;
     struct MHD_Connection *connection;
@@ -67,6 +73,8 @@ struct wane__exchange {
     struct wane__buf lists[4]; /* logprobs on their way out                       */
     size_t text_offset;        /* characters so far: the old logprobs form        */
 
+    struct wane__viewer viewer; /* http_live.c */
+
     struct wane__buf out; /* stream: bytes to send                           */
     size_t sent;
     bool over; /* stream: nothing comes after `out`               */
@@ -98,6 +106,8 @@ void wane__http_connection(void *server, struct MHD_Connection *connection, void
 enum MHD_Result wane__http_send(struct wane__exchange *exchange, int status, const char *type);
 /* Answer with `problem`. */
 enum MHD_Result wane__http_refuse(struct wane__exchange *exchange);
+/* Answer with a response of one's own, which this lets go of. */
+enum MHD_Result wane__http_queue(struct wane__exchange *exchange, int status, struct MHD_Response *response);
 /* Answer with a stream that `read` fills until it says that it is over. */
 enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentReaderCallback read);
 const char *wane__http_header(const struct wane__exchange *exchange, const char *name);
@@ -122,6 +132,24 @@ void wane__server_free_quality(struct wane_server *server);
 bool wane__http_quality(struct wane__exchange *exchange);
 /* `,"wane":{…}`, where there is something to say: a vote, the fuse, an SSP, text that was prepared. */
 void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end, struct wane__buf *out);
+
+/* http_trace.c: does the parsed call want to be told of each token? False: `problem`. */
+bool wane__http_trace(struct wane__exchange *exchange);
+/* `,"wane":{"token":{…}}`, where the event has a view; NULL is fine. */
+void wane__http_put_token(const struct wane__exchange *exchange, const wane_event *event,
+                          struct wane__buf *out);
+
+/* http_live.c: the samples of the last minutes, for who watches. Started last, stopped before the connections are closed. */
+int wane__http_live_start(struct wane_server *server, wane_error *error);
+void wane__http_live_stop(struct wane_server *server);
+void wane__http_live_reply(struct wane_server *server, const wane_event *end);
+void wane__http_live_leave(struct wane__exchange *exchange);
+enum MHD_Result wane__http_live_state(struct wane__exchange *exchange);
+enum MHD_Result wane__http_live_events(struct wane__exchange *exchange);
+
+/* http_page.c: the live page, for who asks for HTML; and its files. */
+enum MHD_Result wane__http_page(struct wane__exchange *exchange);
+enum MHD_Result wane__http_page_file(struct wane__exchange *exchange);
 
 /* http_prepare.c: check the options' steps. */
 int wane__server_set_prepare(struct wane_server *server, const wane_server_options *options,

@@ -85,7 +85,8 @@ static bool parse(struct wane__exchange *exchange, wane_tokens *tokens) {
     wane__buf_free(&exchange->body);
     if (fine)
         fine = wane__route_check_model(exchange, call->model, exchange->shape) && read_deadline(exchange) &&
-               read_kind(exchange) && wane__http_quality(exchange) && wane__http_prepare(exchange);
+               read_kind(exchange) && wane__http_quality(exchange) && wane__http_prepare(exchange) &&
+               wane__http_trace(exchange);
     if (fine) wane__metrics_policy(&server->metrics, &call->ssp, exchange->prepare, &exchange->prepared);
     if (fine && call->dropped_blocks > 0) wane__metrics_dropped(&server->metrics, call->dropped_blocks);
     return fine && wane__call_tokenize(call, server->model, tokens, &exchange->problem);
@@ -121,6 +122,7 @@ void wane__http_note(struct wane__exchange *exchange, const wane_event *event) {
     }
     if (event->kind != WANE_EVENT_START) exchange->reply_tokens = event->reply_tokens;
     if (event->kind == WANE_EVENT_END) wane__metrics_reply(&exchange->server->metrics, event);
+    if (event->kind == WANE_EVENT_END) wane__http_live_reply(exchange->server, event);
     wane__http_keep(exchange, event);
     wane__http_repeat_see(exchange, event);
     wane__http_audit_see(exchange, event);

@@ -1,5 +1,5 @@
 /*
- * route.c - owns the table of paths, and answers the short ones: models, health, ready, metrics, the front page.
+ * route.c - owns the table of paths, and answers the short ones: models, health, ready, metrics.
  *
  * HEAD is GET without the body, which MHD leaves out. OPTIONS is not answered: no page from elsewhere has business here.
  */
@@ -20,7 +20,6 @@ static enum MHD_Result answer_ready(struct wane__exchange *exchange);
 static enum MHD_Result answer_metrics(struct wane__exchange *exchange);
 static enum MHD_Result answer_reload(struct wane__exchange *exchange);
 static enum MHD_Result answer_rollout(struct wane__exchange *exchange);
-static enum MHD_Result answer_page(struct wane__exchange *exchange);
 
 #define ANTHROPIC WANE__SHAPE_ANTHROPIC
 #define OPENAI    WANE__SHAPE_OPENAI
@@ -41,7 +40,10 @@ static const struct wane__route routes[] = {
     {"/v1/wane/alerts", "GET, HEAD", true, true, OPENAI, 0, wane__http_alerts},
     {"/v1/wane/alerts/arm", "POST", true, true, OPENAI, 0, wane__http_arm},
     {"/v1/wane/rollout", "GET, HEAD, POST", true, true, OPENAI, 0, answer_rollout},
-    {"/", "GET, HEAD", false, true, OPENAI, 0, answer_page},
+    {"/v1/wane/state", "GET, HEAD", true, true, OPENAI, 0, wane__http_live_state},
+    {"/v1/wane/events", "GET, HEAD", true, true, OPENAI, 0, wane__http_live_events},
+    {"/page/*", "GET, HEAD", false, true, OPENAI, 0, wane__http_page_file},
+    {"/", "GET, HEAD", false, true, OPENAI, 0, wane__http_page},
     {"other", "", false, true, OPENAI, 0, NULL},
 };
 
@@ -265,24 +267,4 @@ static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
 
 static enum MHD_Result answer_rollout(struct wane__exchange *exchange) {
     return exchange->posts ? wane__http_rollout_order(exchange) : wane__http_rollout(exchange);
-}
-
-static enum MHD_Result answer_page(struct wane__exchange *exchange) {
-    struct wane__buf *out = &exchange->out;
-    wane__buf_format(out, "wane %s serves %s.\n\n", wane_version(),
-                     wane_model_get_facts(exchange->server->model)->name);
-    wane__buf_text(out, "POST /v1/messages               as Anthropic's Messages API\n"
-                        "POST /v1/messages/count_tokens\n"
-                        "POST /v1/chat/completions       as OpenAI's Chat Completions API\n"
-                        "POST /v1/completions\n"
-                        "GET  /v1/models\n"
-                        "POST /v1/wane/feedback         say what a reply was worth\n"
-                        "GET  /v1/wane/ab               with the governor and without it\n"
-                        "POST /v1/wane/table/reload     read the table's file anew\n"
-                        "GET  /v1/wane/alerts           what is wrong now, and whom it was told\n"
-                        "POST /v1/wane/alerts/arm       switch on what switched itself off\n"
-                        "GET  /v1/wane/rollout          how far features are; POST: a step\n"
-                        "GET  /health  /ready  /metrics\n\n"
-                        "docs/api.md describes fields, errors and streams.\n");
-    return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8");
 }

@@ -12,6 +12,7 @@
 #include "server/alerts.h"
 #include "server/http.h"
 #include "server/http_rollout.h"
+#include "server/live.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -257,6 +258,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     if (code == WANE_OK) code = wane__server_open_rollout(server, options, error);
     wane__board_on_break(wane__server_board(server), step_back, server);
     if (code == WANE_OK) code = wane__server_watch(server, error);
+    if (code == WANE_OK) code = wane__http_live_start(server, error);
     return code == WANE_OK ? start_http(server, options, *listener, error) : code;
 }
 
@@ -301,6 +303,7 @@ void wane_server_stop(wane_server *server, uint32_t grace_ms) {
     if (listener >= 0) close(listener);
     if (server->scheduler != NULL) wane_scheduler_stop(server->scheduler, grace_ms);
     wait_for_last_bytes(server);
+    wane__http_live_stop(server);                                /* those who watch would else stay */
     if (server->daemon != NULL) MHD_stop_daemon(server->daemon); /* joins the connections' threads */
     server->daemon = NULL;
 }
@@ -318,6 +321,7 @@ void wane_server_free(wane_server *server) {
     wane__server_close_audit(server);
     wane__server_close_alerts(server);
     wane__server_close_ab(server);
+    wane__live_free(server->live);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

@@ -41,6 +41,7 @@ struct wane_server {
     struct wane__server_rollout *rollout; /* http_rollout.c; NULL: there is none */
     struct wane__server_audit *audit;     /* http_audit.c; NULL: no log is written */
     struct wane__ab *ab;                  /* http_ab.c; NULL: no sides are compared */
+    struct wane__live *live;              /* http_live.c */
     size_t max_body;
     int max_connections;
     uint32_t ping_ms;
