@@ -215,6 +215,8 @@ struct rollout_plan {
     char *text; /* what lines point into; free it */
 };
 int rollout_from(const struct settings *settings, struct rollout_plan *plan);
+/* Before a model is loaded: can a server begin with this --rollout? EXIT_FINE, or an exit code after a complaint. */
+int rollout_check(const struct settings *settings);
 /* The steps of a setting that lists them; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int prepare_from(const struct settings *settings, int id, unsigned *steps);
 void sampling_from(const struct settings *settings, wane_sampling *sampling);

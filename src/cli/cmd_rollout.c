@@ -82,6 +82,27 @@ int rollout_from(const struct settings *settings, struct rollout_plan *plan) {
     return EXIT_FINE;
 }
 
+int rollout_check(const struct settings *settings) {
+    const char *path = setting_text(settings, SET_ROLLOUT);
+    struct rollout_plan plan;
+    wane_error error = {0};
+    char *json = NULL;
+    int code = rollout_from(settings, &plan);
+    if (code == EXIT_FINE && path != NULL && wane_rollout_read(path, &json, &error) != WANE_OK &&
+        (error.code != WANE_ENOENT || plan.wish.features == 0))
+        code =
+            error.code == WANE_ENOENT
+                ? cli_fail(
+                      EXIT_NOT_FOUND,
+                      "there is no rollout's file %s; \"wane rollout plan\" makes one, or --rollout-features "
+                      "says what it is to bring",
+                      path)
+                : cli_fail_wane(&error);
+    free(json);
+    free(plan.text);
+    return code;
+}
+
 /* ---- shown --------------------------------------------------------------------------------------------------------- */
 
 static double number(const json_t *object, const char *name) {

@@ -330,11 +330,7 @@ int command_serve(struct settings *settings) {
     unsigned steps; /* a wrong list is said before a model is loaded */
     if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_PREPARE, &steps);
     if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_REQUEST_PREPARE, &steps);
-    struct rollout_plan rollout;
-    if (wrong == EXIT_FINE) {
-        wrong = rollout_from(settings, &rollout);
-        free(rollout.text);
-    }
+    if (wrong == EXIT_FINE) wrong = rollout_check(settings);
     if (wrong != EXIT_FINE) return wrong;
     struct logging logging = {WANE_LOG_INFO, setting_on(settings, SET_JSON)};
     const char *level = setting_text(settings, SET_LOG_LEVEL);

@@ -35,5 +35,9 @@ echo '{"features":{"head":{"bar":{}}}}' >plan.json
 echo '{' >r.json
 "$WANE" rollout abort --rollout r.json; code
 cat r.json
+# Said before a model is loaded.
+"$WANE" serve --rollout r.json; code
+"$WANE" serve --rollout n.json; code
+"$WANE" serve --rollout n.json --rollout-features head --rollout-lines a,; code
 "$WANE" rollout status --url http://127.0.0.1:1; code
 "$WANE" rollout status --url https://127.0.0.1; code
