@@ -488,6 +488,11 @@ static void test_storm(void **state) {
     size_t before = memory_in_use();
     storm(&rig, all, 2);
     size_t after = memory_in_use();
+    for (int i = 0; i < 200 && after > before + MEMORY_MORE;
+         i++) { /* the last ticket goes a moment after its slot is free */
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        after = memory_in_use();
+    }
     assert_true(after <= before + MEMORY_MORE);
 
     uint64_t accepted = 0, refused = 0, ends = 0;
