@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """kill -9 at random moments while a server is under load: is what it leaves whole, and how soon does it serve again?
 
-usage: kill.py run FOLDER [--model script|smollm2-135m] [--kills 50] [--clients 6] [--longest 3] [--threads 1] [--seed 1] [--seconds N]
+usage: kill.py run FOLDER [--model script|smollm2-135m] [--kills 50] [--clients 6] [--longest 5] [--threads 1] [--seed 1] [--seconds N]
                 [--wane build/wane] [--script-server build/tests/script_server] [--json FILE]
        kill.py report FOLDER [--json FILE]
 
@@ -185,7 +185,7 @@ class Beside:
                 self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             if self.process.wait() == 0:
                 self.done += 1
-            time.sleep(0.02)
+            time.sleep(0.25)
 
     def kill(self):
         with self.lock:
@@ -315,7 +315,7 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run")
     run.add_argument("folder")
-    for name, kind, default in (("model", str, "smollm2-135m"), ("kills", int, 50), ("clients", int, 6), ("longest", float, 3.0), ("threads", int, 1),
+    for name, kind, default in (("model", str, "smollm2-135m"), ("kills", int, 50), ("clients", int, 6), ("longest", float, 5.0), ("threads", int, 1),
                                 ("seed", int, 1), ("seconds", float, 0), ("wane", str, "build/wane"), ("script-server", str, "build/tests/script_server")):
         run.add_argument("--" + name, type=kind, default=default)
     shown = commands.add_parser("report")

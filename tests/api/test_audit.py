@@ -245,6 +245,19 @@ def test_locked(scripted, tmp_path, failure):
     assert verdict["requests"] == (5 if failure == "serve" else 3)
 
 
+def test_follow(scripted, tmp_path):
+    """tail --follow prints what is written while it looks on, and ends by Ctrl-C."""
+    log = tmp_path / "log"
+    server = scripted(replies=[HI], audit={"file": str(log)})
+    tail = subprocess.Popen([WANE, "audit", "tail", "--follow", "--event", "request", "--json", str(log)], stdout=subprocess.PIPE, text=True)
+    for _ in range(2):
+        reply = server.post("/v1/messages", messages("hi"))
+        assert json.loads(tail.stdout.readline())["reply"] == reply.json()["id"]
+    tail.send_signal(signal.SIGINT)
+    assert tail.wait(timeout=60) == 130
+    tail.stdout.close()
+
+
 def test_not_started(tmp_path):
     """A file that is something else, or another's: the server does not begin."""
     diary = tmp_path / "diary"
