@@ -14,7 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS_UNLESS_SAID = 64, MISFITS_SHOWN = 5, CONTEXT_SHOWN = 10, WORDS_MOST = 200, EXIT_TROUBLE = 2 };
+enum {
+    TOKENS_UNLESS_SAID = 64,
+    MISFITS_MOST = 20,
+    MISFITS_SHOWN = 5,
+    CONTEXT_SHOWN = 10,
+    WORDS_MOST = 200,
+    EXIT_TROUBLE = 2
+};
 
 struct diagnosis {
     const struct settings *settings;
@@ -246,7 +253,7 @@ static json_t *misfits_json(const struct diagnosis *d, const struct side *side, 
         bool wrong = look->table_source == WANE_TABLE_CONTEXT && look->table_grade == 0 &&
                      look->best_count > 0 && look->table_first != side->seen[i].best[0].token;
         if (!wrong) continue;
-        if (++*count <= MISFITS_SHOWN) json_array_append_new(all, entry_json(d, side, i));
+        if (++*count <= MISFITS_MOST) json_array_append_new(all, entry_json(d, side, i));
     }
     return all;
 }
@@ -420,7 +427,9 @@ static void print_wrong(const char *name, const json_t *side) {
     if (wrong == 0) return;
     out_format("in %s, %d table entr%s not what the model says:\n", name, wrong,
                wrong == 1 ? "y is" : "ies are");
-    json_array_foreach(json_object_get(side, "entries"), i, entry) print_entry(entry);
+    json_array_foreach(json_object_get(side, "entries"), i, entry) {
+        if (i < MISFITS_SHOWN) print_entry(entry);
+    }
 }
 
 static void print_text(const struct diagnosis *d, const json_t *report) {
