@@ -17,6 +17,7 @@
  *     quality       an object with fields of wane_quality; mode and final_value are strings
  *     domains       an object of such objects, by name
  *     request_modes names of modes
+ *     feedback, feedback_text  the file of ratings; write down texts, too
  *     prepare, request_prepare  names of steps of text preparation, with commas between
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
  */
@@ -224,6 +225,14 @@ static void read_options(const json_t *file, wane_server_options *options) {
     options->log = log_line;
 }
 
+/* Ratings, where a file is named. `feedback` lives as long as the options. */
+static void read_feedback(const json_t *file, wane_feedback_options *feedback, wane_server_options *options) {
+    wane_feedback_options_init(feedback);
+    feedback->path = json_string_value(json_object_get(file, "feedback"));
+    feedback->text = json_is_true(json_object_get(file, "feedback_text"));
+    if (feedback->path != NULL) options->feedback = feedback;
+}
+
 /* -------------------------------------------------------------------- tables */
 
 static int compare_entries(const void *left, const void *right) {
@@ -290,7 +299,9 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     wane_server *server = NULL;
     wane_recorder *recorder = NULL;
     wane_server_options options;
+    wane_feedback_options feedback;
     read_options(setup->file, &options);
+    read_feedback(setup->file, &feedback, &options);
     read_qualities(setup->file, setup, &options);
     int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
     if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
