@@ -22,11 +22,18 @@ struct wane__log;
 struct wane__choice;
 struct wane__source;
 struct wane__corrected;
-struct wane__model_governor {
-    /* Exchanged only while nothing stands on the model. */
+/* One profile, and its layer's place among those that are probed. */
+struct wane__own_profile {
     wane_profile profile;
-    char *path;       /* NULL: there is none */
-    bool consistency; /* the probe looks at blocks' outputs */
+    char *path; /* NULL: there is none */
+    int at;
+};
+struct wane__model_governor {
+    /* Exchanged only while nothing stands on the model. The first one is the model's own, the rest were added. */
+    struct wane__own_profile own[1 + WANE_PROFILES_MOST];
+    int added;
+    int consistency_at; /* which of the probed layers, where no profile says */
+    bool consistency;   /* the probe looks at blocks' outputs */
     /* Where attention's signals of a row come from; NULL: the model's probe. For tests. */
     void (*look)(void *user, int row, wane_signals *out);
     void *look_user;

@@ -68,6 +68,7 @@ struct wane_quality {
 
     /* The governor and what stands behind it (wane/governor.h); in mode WANE only. */
     bool governor;    /* the model's profile sets temperature and top-p, token by token; default false */
+    int profile;      /* that steers: 0 (default): the model's own; else wane_model_add_profile's number */
     float stability;  /* SST: scale of the profile's thresholds; 0.01..100, default 1; more: rarer     */
     int fuse;         /* WANE_FUSE_…; default LOOP                                                     */
     int fuse_window;  /* tokens; 2..64, default 5                                                      */

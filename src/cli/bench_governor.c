@@ -19,6 +19,7 @@ static const char *const set_names[GOVERNOR_SETS] = {"text", "questions", "tasks
 static int set_side(struct governor_bench *bench, const char *name, struct governor_side *side) {
     bool on = strcmp(name, "on") == 0, found = on || strcmp(name, "off") == 0;
     side->name = name;
+    side->profile = setting_text(bench->settings, SET_PROFILE);
     quality_from(bench->settings, &side->quality);
     side->quality.mode = WANE_MODE_WANE;
     side->quality.governor = on;
@@ -26,7 +27,11 @@ static int set_side(struct governor_bench *bench, const char *name, struct gover
     side->quality.fallback = WANE_FALLBACK_NONE;
     for (size_t i = 0; i < bench->domains.count && !found; i++) {
         found = strcmp(bench->domains.list[i].name, name) == 0;
-        if (found) side->quality = bench->domains.quality[i];
+        if (!found) continue;
+        side->name = bench->domains.list[i].name;
+        side->quality = bench->domains.quality[i];
+        const struct setting_value *own = &bench->settings->domains[i].own->value[SET_PROFILE];
+        if (own->source != FROM_DEFAULT) side->profile = own->text;
     }
     side->quality.answers = 1;
     side->quality.breaker_wakes = 0;
@@ -167,14 +172,23 @@ static int read_streams(struct governor_bench *bench) {
 }
 
 /* Profile and rules; a governor that is off is not to be measured as one that is on. */
-static int dress(const struct governor_bench *bench, wane_model *model) {
+static int dress(struct governor_bench *bench, wane_model *model) {
     wane_governor_state state;
     wane_error error = {0};
     bool governs = false;
     for (int s = 0; s < GOVERNOR_SIDES; s++) governs = governs || bench->side[s].quality.governor;
     int code = rules_attach(bench->settings, model, 1u << WANE_MODE_WANE);
+    if (code == EXIT_FINE) code = profiles_attach(bench->settings, model, &bench->domains, NULL, NULL);
+    bool own = false; /* by the model's own profile */
+    for (int s = 0; s < GOVERNOR_SIDES; s++) {
+        struct governor_side *side = &bench->side[s];
+        for (size_t i = 0; i < bench->domains.count; i++)
+            if (side->name == bench->domains.list[i].name)
+                side->quality.profile = bench->domains.quality[i].profile;
+        own = own || (side->quality.governor && side->quality.profile == 0);
+    }
     if (code != EXIT_FINE || !governs) return code;
-    if (wane_model_set_profile(model, setting_text(bench->settings, SET_PROFILE), &error) != WANE_OK)
+    if (own && wane_model_set_profile(model, setting_text(bench->settings, SET_PROFILE), &error) != WANE_OK)
         return cli_fail_wane(&error);
     wane_model_get_governor_state(model, &state);
     if (state.on) return EXIT_FINE;

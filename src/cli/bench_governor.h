@@ -22,7 +22,7 @@ struct governor_item {
 };
 
 struct governor_side {
-    const char *name;
+    const char *name, *profile; /* profile: its path; NULL: the one that ships */
     wane_quality quality;
 };
 

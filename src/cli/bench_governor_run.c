@@ -37,7 +37,8 @@ struct run {
 
 static json_t *side_json(const struct governor_side *side) {
     const wane_quality *q = &side->quality;
-    return json_pack("{s:s, s:s, s:b, s:f, s:s, s:i, s:f, s:s, s:f, s:i}", "name", side->name, "mode",
+    return json_pack("{s:s, s:s, s:s, s:b, s:f, s:s, s:i, s:f, s:s, s:f, s:i}", "name", side->name, "profile",
+                     side->profile != NULL ? side->profile : "the one that ships", "mode",
                      wane_mode_name(q->mode), "governor", q->governor, "stability", (double)q->stability,
                      "fuse", wane_fuse_name(q->fuse), "fuse_window", q->fuse_window, "fuse_limit",
                      (double)q->fuse_limit, "fallback", wane_fallback_name(q->fallback), "consistency",
@@ -51,14 +52,12 @@ static int tokens_of(const struct governor_bench *bench, int set) {
 
 /* What a line of replies depends on, and no other run's may be. */
 static json_t *head_json(const struct governor_bench *bench) {
-    const char *profile = setting_text(bench->settings, SET_PROFILE);
     json_t *sides = json_array();
     for (int s = 0; s < GOVERNOR_SIDES; s++) json_array_append_new(sides, side_json(&bench->side[s]));
-    return json_pack("{s:s, s:s, s:f, s:I, s:i, s:i, s:i, s:s, s:o}", "bench", "governor", "model",
-                     bench->model, "temperature", bench->temperature, "seed", (json_int_t)bench->seed,
-                     "text_tokens", tokens_of(bench, GOVERNOR_TEXT), "question_tokens",
-                     tokens_of(bench, GOVERNOR_QUESTIONS), "task_tokens", tokens_of(bench, GOVERNOR_TASKS),
-                     "profile", profile != NULL ? profile : "the one that ships", "sides", sides);
+    return json_pack("{s:s, s:s, s:f, s:I, s:i, s:i, s:i, s:o}", "bench", "governor", "model", bench->model,
+                     "temperature", bench->temperature, "seed", (json_int_t)bench->seed, "text_tokens",
+                     tokens_of(bench, GOVERNOR_TEXT), "question_tokens", tokens_of(bench, GOVERNOR_QUESTIONS),
+                     "task_tokens", tokens_of(bench, GOVERNOR_TASKS), "sides", sides);
 }
 
 static bool write_line(FILE *file, json_t *line) {

@@ -54,8 +54,15 @@ int command_trace(struct settings *settings);
 int command_gate(struct settings *settings);
 int command_train(struct settings *settings);
 int command_tune(struct settings *settings);
+int train_gate(const struct settings *settings);    /* wane train gate */
 int train_domains(const struct settings *settings); /* wane train domains */
 int train_reward(const struct settings *settings);  /* wane train reward */
+/* What all of these share: where it goes, seed and progress; and how it went, by --json or not. */
+void train_begin(const struct settings *settings, const char **output, uint64_t *seed,
+                 wane_progress_fn *progress);
+int train_end(const struct settings *settings, int result, const wane_error *error, const void *report,
+              json_t *(*json)(const void *report, const char *output),
+              void (*print)(const void *report, const char *output));
 int command_classify(struct settings *settings);
 int command_feedback(struct settings *settings);
 int command_rollout(struct settings *settings);
@@ -202,6 +209,9 @@ int governor_attach(const struct settings *settings, wane_model *model, unsigned
                     void *log_user);
 /* Arm the breaker. */
 int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes);
+/* The profiles of the domains' own, into the model and their settings: for somebody on whose model nothing stands yet. */
+int profiles_attach(const struct settings *settings, wane_model *model, struct domains *domains,
+                    wane_log_fn log, void *log_user);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
 /*

@@ -281,6 +281,11 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
     quality_from(settings, &quality);
     domains_from(settings, &domains);
+    int dressed = profiles_attach(settings, model, &domains, log_line, logging);
+    if (dressed != EXIT_FINE) {
+        domains_free(&domains);
+        return dressed;
+    }
     options.quality = &quality;
     options.domains = domains.list;
     options.domain_count = domains.count;

@@ -23,7 +23,7 @@ static float real(const struct settings *all, const struct settings *own, int id
 /* Who names a profile means it to steer. */
 static bool governs(const struct settings *all, const struct settings *own) {
     const struct setting_value *v = pick(all, own, SET_GOVERNOR);
-    return v->on || (v->source == FROM_DEFAULT && setting_text(all, SET_PROFILE) != NULL);
+    return v->on || (v->source == FROM_DEFAULT && pick(all, own, SET_PROFILE)->text != NULL);
 }
 
 static void fill(const struct settings *all, const struct settings *own, wane_quality *q) {
@@ -152,6 +152,42 @@ static bool any_asks(const struct settings *settings,
     return any;
 }
 
+static bool has_profile(const struct settings *own) {
+    return own != NULL && own->value[SET_PROFILE].source != FROM_DEFAULT;
+}
+
+/* Does it steer by the model's own profile? */
+static bool governs_plainly(const struct settings *all, const struct settings *own) {
+    return governs(all, own) && !has_profile(own);
+}
+
+/* One of a domain's own profiles; one that was tuned for another domain may be meant. */
+static int add_profile(const struct settings_domain *domain, wane_model *model, wane_quality *quality,
+                       wane_log_fn log, void *log_user) {
+    const char *path = domain->own->value[SET_PROFILE].text;
+    wane_profile profile;
+    wane_error error = {0};
+    if (wane_model_add_profile(model, path, &quality->profile, &error) != WANE_OK)
+        return cli_fail_wane(&error);
+    if (wane_profile_load(path, &profile, NULL) != WANE_OK) return EXIT_FINE;
+    if (profile.domain[0] != '\0' && strcmp(profile.domain, domain->name) != 0) {
+        char *what =
+            text_format("%s: its profile %s was tuned for the domain %s", domain->name, path, profile.domain);
+        tell(log, log_user, "domain %s.", what);
+        free(what);
+    }
+    return EXIT_FINE;
+}
+
+int profiles_attach(const struct settings *settings, wane_model *model, struct domains *domains,
+                    wane_log_fn log, void *log_user) {
+    int code = EXIT_FINE;
+    for (size_t i = 0; i < settings->domain_count && code == EXIT_FINE; i++)
+        if (has_profile(settings->domains[i].own))
+            code = add_profile(&settings->domains[i], model, &domains->quality[i], log, log_user);
+    return code;
+}
+
 /* A profile that was named must be there, and fit; that none ships only leaves the governor off. */
 static int attach_profile(const struct settings *settings, wane_model *model, wane_log_fn log,
                           void *log_user) {
@@ -175,7 +211,7 @@ int governor_attach(const struct settings *settings, wane_model *model, unsigned
                     void *log_user) {
     wane_error error = {0};
     if ((modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
-    bool wanted = any_asks(settings, governs) || settings->value[SET_AB_GOVERNOR].real > 0;
+    bool wanted = any_asks(settings, governs_plainly) || settings->value[SET_AB_GOVERNOR].real > 0;
     int code = wanted ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
     if (code != EXIT_FINE || !any_asks(settings, looks)) return code;
     return wane_model_set_consistency(model, true, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);

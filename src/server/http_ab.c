@@ -8,10 +8,10 @@
  * Owns the sums, of this process alone. Refuses requests that no governor steers: greedy ones and those in another mode take no part. Keeps no text
  * beyond its reply's end.
  */
+#include "ab.h"
 #include "core/error.h"
 #include "core/fraction.h"
 #include "core/memory.h"
-#include "governor/ab.h"
 #include "server/http.h"
 #include "server/json.h"
 #include "server/route.h"

@@ -21,6 +21,7 @@
  *     domains       an object of such objects, by name
  *     request_modes names of modes
  *     rollout       the rollout's file
+ *     feedback, feedback_text  the file of ratings; write down texts, too
  *     prepare, request_prepare  names of steps of text preparation, with commas between
  *     shadow        share of tokens that are computed both ways; divergence_limit
  *     alerts        an object: url, secret_file, command, breaker_command, attempts, timeout_ms, retry_ms, reload_failures
@@ -246,6 +247,14 @@ static void read_alerts(const json_t *from, wane_alert_options *alerts) {
     alerts->reload_failures = number(from, "reload_failures", alerts->reload_failures);
 }
 
+/* Ratings, where a file is named. `feedback` lives as long as the options. */
+static void read_feedback(const json_t *file, wane_feedback_options *feedback, wane_server_options *options) {
+    wane_feedback_options_init(feedback);
+    feedback->path = json_string_value(json_object_get(file, "feedback"));
+    feedback->text = json_is_true(json_object_get(file, "feedback_text"));
+    if (feedback->path != NULL) options->feedback = feedback;
+}
+
 /* -------------------------------------------------------------------- tables */
 
 static int compare_entries(const void *left, const void *right) {
@@ -383,7 +392,9 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     wane_server_options options;
     wane_alert_options alerts;
     wane_audit_options audit;
+    wane_feedback_options feedback;
     read_options(setup->file, &options);
+    read_feedback(setup->file, &feedback, &options);
     read_alerts(json_object_get(setup->file, "alerts"), &alerts);
     options.alerts = &alerts;
     read_audit(setup->file, &audit, &options);

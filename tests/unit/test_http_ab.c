@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "ab.h"
 #include "core/fraction.h"
-#include "governor/ab.h"
 #include "http_rig.h"
 #include "model.h"
 #include "origin.h"

@@ -40,3 +40,12 @@ bench --judge 'exit 7' --prompts none --questions none; code
 "$WANE" bench governor --prompts none --questions none; code
 printf 'What is it?\n' >bad.tsv
 "$WANE" bench governor --prompts none --questions bad.tsv; code
+# Sides may be domains of the settings file; one that is steered has a profile of its own.
+profile=$(grep -l 'smollm2-135m' "$CLI_ROOT"/share/profiles/*.json)
+printf '[domain.plain]\nmode = wane\n[domain.own]\nmode = wane\nprofile = %s\n' "$profile" >sides.conf
+"$WANE" bench governor -c sides.conf --threads 1 --sides plain,own --prompts none --items 1 --tokens 4 --output sides.jsonl --json >report 2>err; code
+python3 - <<'END'
+import json
+print(json.load(open("report"))["sides"])
+print([(side["governor"], side["profile"].endswith(".json")) for side in json.loads(open("sides.jsonl").readline())["sides"]])
+END

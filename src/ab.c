@@ -2,7 +2,7 @@
  * ab.c - sums of two sides and what they say. Newcombe's interval of a difference of shares (1998, method 10) is made of both sides' Wilson
  * intervals; with few replies it does not promise what it cannot keep.
  */
-#include "governor/ab.h"
+#include "ab.h"
 
 #include "governor/diversity.h"
 

@@ -2,8 +2,8 @@
  * ab.h - two sides of live traffic, with the governor and without it: what their replies are like, and how they differ. Pure sums: what is
  * here knows no server.
  */
-#ifndef WANE_GOVERNOR_AB_H
-#define WANE_GOVERNOR_AB_H
+#ifndef WANE_AB_H
+#define WANE_AB_H
 
 #include "wane.h"
 
