@@ -381,9 +381,9 @@ def check_wane(words):
     usage = known.split("\n\n")[0]
     for i, word in enumerate(words[2:]):
         if word.startswith("--"):
-            name = word.split("=")[0]
+            name = re.split("[= ]", word)[0]  # wane diagnose takes several in one word
             assert re.search(rf"{name}\b|--\[no-\]{name[2:]}\b", known), f"wane {sub} has no {name}"
-    if not words[2].startswith("-") and f"wane {sub} {words[2]}" not in usage:
+    if len(words) > 2 and not words[2].startswith("-") and f"wane {sub} {words[2]}" not in usage:
         assert "FILE" in usage or "MODEL" in usage, words
 
 
