@@ -231,11 +231,15 @@ def test_compose_secrets(tmp_path, scripted):
 
 # ------------------------------------------------------------------- systemd
 
-def test_systemd_unit(tmp_path):
+UNITS = ("wane.service", "wane@.service")
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_unit(name, tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("this system has no systemd-analyze")
-    unit = tmp_path / "wane.service"
-    unit.write_text(read("deploy/systemd/wane.service").replace("/usr/local/bin/wane", WANE))
+    unit = tmp_path / name.replace("@", "@8081")
+    unit.write_text(read("deploy/systemd", name).replace("/usr/local/bin/wane", WANE))
     if "--offline" in run("systemd-analyze", "--help"):
         said = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(unit))
         score = float(re.search(r"Overall exposure level for \S+: (\d+\.\d)", said)[1])
@@ -243,9 +247,18 @@ def test_systemd_unit(tmp_path):
     assert run("systemd-analyze", "verify", "--man=no", str(unit)) == ""
 
 
-def test_systemd_command():
+def test_a_replicas_unit_is_the_unit():
+    """But for what belongs to one process."""
+    lines = [[line for line in read("deploy/systemd", name).splitlines() if not line.startswith("#")] for name in UNITS]
+    assert len(lines[0]) == len(lines[1])
+    differing = {one.split("=")[0] for one, other in zip(*lines) if one != other}
+    assert differing == {"Description", "ExecStart", "StateDirectory", "WorkingDirectory"}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_command(name):
     """The unit's command line is one that wane takes, and waits for longer than wane does when it is stopped."""
-    text = read("deploy/systemd/wane.service")
+    text = read("deploy/systemd", name)
     words = re.search(r"(?m)^ExecStart=\S+ (.*)$", text)[1].split()
     known = run(WANE, "help", words[0])
     assert all(word in known for word in words if word.startswith("--"))
@@ -381,9 +394,9 @@ def check_wane(words):
     usage = known.split("\n\n")[0]
     for i, word in enumerate(words[2:]):
         if word.startswith("--"):
-            name = word.split("=")[0]
+            name = re.split("[= ]", word)[0]  # wane diagnose takes several in one word
             assert re.search(rf"{name}\b|--\[no-\]{name[2:]}\b", known), f"wane {sub} has no {name}"
-    if not words[2].startswith("-") and f"wane {sub} {words[2]}" not in usage:
+    if len(words) > 2 and not words[2].startswith("-") and f"wane {sub} {words[2]}" not in usage:
         assert "FILE" in usage or "MODEL" in usage, words
 
 
