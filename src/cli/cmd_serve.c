@@ -163,7 +163,11 @@ static size_t disks_from(const struct settings *settings, wane_disk disks[WANE_D
     static const struct {
         int setting;
         const char *what;
-    } places[] = {{SET_RECORD, "trace"}, {SET_MEMO_FILE, "memo"}, {SET_FEEDBACK, "feedback"}};
+    } places[] = {{SET_RECORD, "trace"},
+                {SET_MEMO_FILE, "memo"},
+                {SET_FEEDBACK, "feedback"},
+                {SET_AUDIT, "audit"},
+                {SET_ROLLOUT, "rollout"}};
     size_t count = 0;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *path = setting_text(settings, places[i].setting);

@@ -16,7 +16,7 @@ from support import SCRIPT_SERVER, SLOW, eventually, messages
 from test_deploy import RULES, dashboard, expressions, read, rules
 
 # A share of nothing has no value, and nothing ends a reply or diverges in a few seconds: these may be empty.
-QUIET = {"wane:divergence:rate1d"} | {rule["alert"] for rule in rules("alert")}
+QUIET = {"wane:divergence:rate1d", "Rollout: bars"} | {rule["alert"] for rule in rules("alert")}
 
 
 def free_port():
@@ -71,7 +71,9 @@ def watched(tmp_path_factory):
     from support import start_scripted
     folder = tmp_path_factory.mktemp("watched")
     real = start_real(folder, "--context", "512", "--threads", "1", "--slots", "2", "--shadow", "1", "--request-modes", "all", "--governor",
-                      "--record", str(folder / "trace"), "--memo-file", str(folder / "memo"), "--feedback", str(folder / "feedback.db"))
+                      "--record", str(folder / "trace"), "--memo-file", str(folder / "memo"), "--feedback", str(folder / "feedback.db"),
+                      "--audit", str(folder / "audit.db"), "--rollout", str(folder / "rollout"), "--rollout-features", "memo",
+                      "--alert-command", "true")
     (folder / "setup.json").write_text("{}")
     subprocess.run([SCRIPT_SERVER, str(folder / "setup.json"), str(folder / "t.slmt"), "50"], check=True)
     scripted = start_scripted(str(folder), "scripted", replies=[{"text": "abcabcabcabcabcabcabc"}], table=str(folder / "t.slmt"), draft=True)
@@ -136,7 +138,7 @@ def test_alerts_can_be_read(watched):
         for text in rule["annotations"].values():
             for call in re.findall(r"\{\{ \$value \| (\w+) \}\}", text):
                 assert call in ("humanize", "humanize1024", "humanizeDuration", "humanizePercentage"), call
-            assert not re.search(r"\{\{(?! \$(labels\.(instance|what|name|feature|job)|value( \| \w+)?) \}\})", text), text
+            assert not re.search(r"\{\{(?! \$(labels\.(instance|what|name|feature|hook|job)|value( \| \w+)?) \}\})", text), text
 
 
 def test_the_list_of_metrics(watched):
