@@ -73,7 +73,7 @@ def watched(tmp_path_factory):
     real = start_real(folder, "--context", "512", "--threads", "1", "--slots", "2", "--shadow", "1", "--request-modes", "all", "--governor",
                       "--record", str(folder / "trace"), "--memo-file", str(folder / "memo"), "--feedback", str(folder / "feedback.db"),
                       "--audit", str(folder / "audit.db"), "--rollout", str(folder / "rollout"), "--rollout-features", "memo",
-                      "--alert-command", "true")
+                      "--alert-command", "true", "--ab-governor", "0.5")
     (folder / "setup.json").write_text("{}")
     subprocess.run([SCRIPT_SERVER, str(folder / "setup.json"), str(folder / "t.slmt"), "50"], check=True)
     scripted = start_scripted(str(folder), "scripted", replies=[{"text": "abcabcabcabcabcabcabc"}], table=str(folder / "t.slmt"), draft=True)
