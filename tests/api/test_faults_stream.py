@@ -10,7 +10,7 @@ EURO = [[0xE2], [0x82, 0xAC], [0xC3], [0xA9]]  # tokens 259 … 262: halves of "
 HALVES = {"match": "halves", "tokens": ["a", 259, 260, "b", 261, 262, "c"]}
 
 # How metrics' names begin; those without "wane_" are known to dashboards by these names.
-KNOWN = ("wane_", "output_divergence_count", "slmt_", "sfcl_", "ssp_state_machine_active_ratio", "temp_command_drop_rate",
+KNOWN = ("wane_", "process_", "output_divergence_count", "slmt_", "sfcl_", "ssp_state_machine_active_ratio", "temp_command_drop_rate",
          "semantic_entropy_std_5tokens", "cross_block_consistency_score", "kv_cache_fragmentation_rate", "kv_cache_hit_rate")
 
 

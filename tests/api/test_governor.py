@@ -40,7 +40,7 @@ def test_a_domains_profile_and_the_sides(tmp_path):
         assert server.get("/v1/wane/ab").status == 404
     finally:
         stop_real(server)
-    os.remove(tmp_path / "port")
+    (tmp_path / "port").unlink(missing_ok=True)
     server = start_real(tmp_path, "--config", str(tmp_path / "wane.conf"), "--context", "512", "--threads", "1", "--batch-threads", "2", "--ab-governor", "0.5")
     try:
         sides = {}
