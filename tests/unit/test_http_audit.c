@@ -24,7 +24,7 @@ enum { STEPS = 8 };
 
 static const int32_t answer[STEPS] = {'p', 'g', 'q', 'h', 'r', 'i', 's', 'j'};
 static const struct wane__script_reply replies[] = {
-    {.match = "", .tokens = answer, .count = STEPS, .fail_at = -1}};
+    {.match = "abc", .tokens = answer, .count = STEPS, .fail_at = -1}};
 
 struct rig {
     struct wane__log log;
