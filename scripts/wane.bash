@@ -51,12 +51,22 @@ _wane() {
                 _wane_offer "$current" files < /dev/null
                 return
             fi ;;
+        rollout:plan:*)
+            if [[ $current != -* ]]; then
+                _wane_offer "$current" files < /dev/null
+                return
+            fi ;;
+        rollout:start:* | rollout:advance:* | rollout:back:* | rollout:abort:*)
+            if [ "$COMP_CWORD" -eq 3 ] && [[ $current != -* ]]; then
+                _wane_offer "$current" "" < <(printf '%s\n' head table draft memo gate governor)
+                return
+            fi ;;
         model:get:* | model:path:* | model:info:*)
             if [ "$COMP_CWORD" -eq 3 ]; then
                 _wane_offer "$current" "$([ "${COMP_WORDS[2]}" = info ] && echo files)" < <(_wane_models)
                 return
             fi ;;
-        audit:tail:* | audit:export:* | audit:verify:* | audit:rotate:* | gate:info:* | classify:* | feedback:export:* | feedback:stats:* | auto-build:* | table:build:* | table:merge:* | table:replay:* | table:info:* | table:verify:* | table:sign:*)
+        audit:tail:* | audit:export:* | audit:verify:* | audit:rotate:* | gate:info:* | classify:* | cost:* | bench:compare:* | feedback:export:* | feedback:stats:* | auto-build:* | table:build:* | table:merge:* | table:replay:* | table:info:* | table:verify:* | table:sign:*)
             if [[ $current != -* ]]; then
                 _wane_offer "$current" files < /dev/null
                 return

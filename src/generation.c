@@ -38,6 +38,9 @@ int wane_generation_check(const wane_generation *generation, int vocab_size, wan
                           generation->kind);
     if (generation->hold != WANE_HOLD_NOTE && generation->hold != WANE_HOLD_VOTE)
         return wane__fail(error, WANE_EINVAL, "hold is %d; it must be one of WANE_HOLD_….", generation->hold);
+    if ((generation->without & ~WANE_FEATURES_ALL) != 0)
+        return wane__fail(error, WANE_EINVAL, "without is 0x%x; its bits are 1 << WANE_FEATURE_….",
+                          generation->without);
     int result = check_stops(generation, error);
     if (result == WANE_OK && generation->quality != NULL)
         result = wane_quality_check(generation->quality, error);

@@ -71,7 +71,8 @@ int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *gen
     if (status == WANE_OK) status = count_documents(reply, &documents, error);
     if (status == WANE_OK)
         wane__doubt_begin(&reply->gate, generation->quality, &generation->sampling, entropy, documents);
-    if (gate->gate == NULL) reply->gate.on = false; /* tau is the prompt's, and known all the same */
+    /* Tau is the prompt's, and known all the same. */
+    if (gate->gate == NULL || !wane__reply_has(reply, WANE_FEATURE_GATE)) reply->gate.on = false;
     return status;
 }
 

@@ -11,6 +11,7 @@
 #ifndef WANE_ROWS_H
 #define WANE_ROWS_H
 
+#include "divergence.h"
 #include "engine/engine.h"
 #include "head/head.h"
 #include "model_correct.h"
@@ -18,6 +19,7 @@
 #include "sample/sample.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* How a token came about; one word for metrics, audit and the token view. */
 enum wane__origin {
@@ -29,8 +31,6 @@ enum wane__origin {
 
 /* So many candidates are compared in a shadow check. */
 #define WANE__CHECKED_MOST 64
-/* After so many divergences the head is switched off: one is a miss that `k` allows or a fault, three are a fault. */
-#define WANE__DIVERGENCES_MOST 3
 
 struct wane__model_gate;
 struct wane__model_governor;
@@ -46,9 +46,9 @@ struct wane__rows {
     int mode;                       /* WANE_HEAD_…, as asked for */
     int scan_most;                  /* rows in one scan */
     bool keep; /* the next decode's hidden rows will be looked at by others; they set it for each one */
-    bool off;  /* switched off after divergences */
-    uint64_t shadow_below; /* a hash below it: check */
-    uint64_t calls;        /* decodes, for that hash */
+    atomic_uint switched_off; /* 1 << WANE_FEATURE_… for each that no reply has; from any thread */
+    uint64_t shadow_below;    /* a hash below it: check */
+    uint64_t calls;           /* decodes, for that hash */
     struct wane__pace pace;
     struct wane__model_table *table; /* model_table.h; NULL: none */
     struct wane__model_correct correct;
@@ -72,7 +72,8 @@ struct wane__rows {
     /* What others see. */
     pthread_mutex_t lock;
     wane_head_state state;
-    uint64_t divergences; /* the decoding thread's copy */
+    struct wane__divergence watch[WANE_WATCHED]; /* of the head, and of what stands on its rows */
+    uint64_t divergences;                        /* of the head; the decoding thread's copy */
 };
 
 /* A row as the layer takes it. */
@@ -83,6 +84,11 @@ struct wane__row {
     bool checked; /* `dense` holds the engine's own row, to compare with */
     struct wane__dense_source dense;
 };
+
+/* Is the feature switched off for all replies? */
+static inline bool wane__rows_lack(const struct wane__rows *rows, int feature) {
+    return (atomic_load_explicit(&rows->switched_off, memory_order_relaxed) & 1u << feature) != 0;
+}
 
 void wane__rows_init(struct wane__rows *rows, struct wane__engine *engine);
 void wane__rows_close(struct wane__rows *rows);

@@ -110,8 +110,12 @@ static void resync(wane_session *session) {
 }
 
 static struct wane__item item_of(const wane_session *session, int32_t token, size_t pos, bool wanted) {
-    return (struct wane__item){
-        .token = token, .pos = (int32_t)pos, .seq = 0, .wanted = wanted, .whole = session->reply.whole};
+    return (struct wane__item){.token = token,
+                               .pos = (int32_t)pos,
+                               .seq = 0,
+                               .wanted = wanted,
+                               .whole = session->reply.whole,
+                               .dense = (session->reply.without & 1u << WANE_FEATURE_HEAD) != 0};
 }
 
 /* The context's last token and drafted ones behind it. Whatever fails, the engine is as it was before. */
@@ -319,6 +323,10 @@ int wane_session_set_flags(wane_session *session, uint64_t flags, wane_error *er
                           (unsigned long long)flags, (unsigned)WANE_SFCL_ALL);
     session->flags = flags;
     return WANE_OK;
+}
+
+const struct wane__reply *wane__session_reply(const wane_session *session) {
+    return &session->reply;
 }
 
 void wane__session_rest(wane_session *session, struct wane__session_parts *parts) {

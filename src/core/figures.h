@@ -9,9 +9,8 @@
 
 #include <math.h>
 
-/* Wilson's interval of `right` out of `all`, 95 %; NAN for none. */
-static inline void wane__share_interval(double right, double all, double *low, double *high) {
-    const double z = 1.959963984540054;
+/* Wilson's bounds of `right` out of `all`, z standard deviations to each side; NAN for none. */
+static inline void wane__share_bounds(double right, double all, double z, double *low, double *high) {
     *low = *high = (double)NAN;
     if (!(all > 0)) return;
     double p = right / all, denominator = 1 + z * z / all;
@@ -19,6 +18,11 @@ static inline void wane__share_interval(double right, double all, double *low, d
     double half = z * sqrt(p * (1 - p) / all + z * z / (4 * all * all)) / denominator;
     *low = middle - half > 0 ? middle - half : 0;
     *high = middle + half < 1 ? middle + half : 1;
+}
+
+/* The same as an interval of 95 %. */
+static inline void wane__share_interval(double right, double all, double *low, double *high) {
+    wane__share_bounds(right, all, 1.959963984540054, low, high);
 }
 
 /* All zero at first. Counts are weights: whole numbers stay exact up to 2^53. */

@@ -28,6 +28,7 @@ struct wane__item {
     int32_t seq;
     bool wanted; /* a row (hidden and logits) is needed after this token */
     bool whole;  /* all of that row's logits will be read: the dense head is the shorter way */
+    bool dense;  /* that row must come from the engine's own head */
 };
 
 /*

@@ -265,9 +265,9 @@ static void note_features(const struct wane__exchange *x, struct wane__audit_not
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i].on) wane__buf_format(&out, "%s\"%s\"", some++ > 0 ? "," : "", list[i].name);
     wane__buf_text(&out, "]");
-    if (x->audit_side[0] != '\0') {
+    if (x->side.header[0] != '\0') {
         wane__buf_text(&out, ",\"rollout\":");
-        put_string(&out, x->audit_side);
+        put_string(&out, x->side.header);
     }
     wane__buf_text(&out, "}");
     if (!out.failed) wane__audit_note_bytes(note, WANE_AUDIT_FEATURES, out.data, out.size);

@@ -44,6 +44,7 @@ void wane__call_drop_prompt(struct wane__call *call) {
     call->model = NULL;
     call->prompt = NULL;
     call->mode = call->domain = call->hold = NULL;
+    call->user = call->line = NULL;
     call->stop_count = 0;
     call->generation.stops = NULL;
     call->generation.stop_count = 0;

@@ -47,9 +47,12 @@ struct wane__call {
     size_t stop_count;
     wane_bias *bias;
     const char *mode, *domain, *hold; /* as the request says; NULL: it does not */
+    const char *user, *line;          /* the same: whose request, of which line of business */
+    unsigned without;                 /* 1 << WANE_FEATURE_… that it declines */
     wane_ssp ssp;                     /* taken from the system text             */
     bool says_prepare;
     unsigned prepare;           /* 1 << WANE_PREPARE_…, where `says_prepare` */
+    bool trace;                 /* say of each token how it was decided           */
     int kind;                   /* WANE_KIND_…; -1: not given                     */
     int dropped_blocks;         /* client metadata that was not a prompt          */
     wane_generation generation; /* ready for the scheduler, but for tenant and deadline */

@@ -60,6 +60,34 @@ static bool read_memo(struct wane__call *call, const json_t *value, struct wane_
     return true;
 }
 
+/* Shortcuts can be declined: tokens are the same without. What changes answers is the server's to say. */
+static bool read_without(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
+    const unsigned gate = 1u << WANE_FEATURE_GATE | 1u << WANE_FEATURE_GOVERNOR;
+    char shown[80];
+    wane_error error = {0};
+    if (json_is_string(value) && strcmp(json_string_value(value), "all") == 0) {
+        call->without = WANE_FEATURES_ALL & ~gate;
+        return true;
+    }
+    if (json_is_string(value) &&
+        wane_features_from(json_string_value(value), &call->without, &error) == WANE_OK &&
+        (call->without & gate) == 0)
+        return true;
+    return wane__problem(
+        problem, WANE__PROBLEM_INVALID, "wane_without",
+        "wane_without: %s is not allowed; it must be all, or names with commas between: head, table, "
+        "draft, memo",
+        wane__json_show(value, shown, sizeof shown));
+}
+
+/* Clients put in what they like; a name that is a text says whose request it is. */
+static bool read_user(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
+    (void)problem;
+    const json_t *name = json_is_object(value) ? json_object_get(value, "user_id") : value;
+    if (json_is_string(name) && json_string_length(name) > 0) call->user = json_string_value(name);
+    return true;
+}
+
 static bool read_prepare(struct wane__call *call, const json_t *value, struct wane__problem *problem) {
     char shown[80];
     wane_error error = {0};
@@ -110,9 +138,14 @@ static const struct wane__field common[] = {
     {"sfcl_mode", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(mode), NULL, NULL},
     {"wane_domain", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(domain), NULL, NULL},
     {"wane_hold", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(hold), NULL, NULL},
+    {"wane_trace", ANY, WANE__FIELD_BOOL, 0, 0, IN_CALL(trace), NULL, NULL},
     {"wane_memo", ANY, WANE__FIELD_READ, 0, 0, 0, read_memo, NULL},
     {"wane_prepare", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_READ, 0, 0, 0, read_prepare, NULL},
-    {"metadata", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
+    {"wane_without", ANY, WANE__FIELD_READ, 0, 0, 0, read_without, NULL},
+    {"wane_line", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(line), NULL, NULL},
+    {"metadata", BOTH_MESSAGES, WANE__FIELD_READ, 0, 0, 0, read_user, NULL},
+    {"metadata", BOTH_OPENAI, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
+    {"user", BOTH_OPENAI, WANE__FIELD_READ, 0, 0, 0, read_user, NULL},
     {"service_tier", ANY, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},
     {"tools", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_ABSENT, 0, 0, 0, NULL, "tools are not supported"},
     {NULL, 0, WANE__FIELD_NOTHING, 0, 0, 0, NULL, NULL},

@@ -300,7 +300,6 @@ static const struct wane__field fields[] = {
     ABSENT("verbosity", CHAT, "verbosity is not supported"),
     ABSENT("web_search_options", CHAT, "web search is not supported"),
     ABSENT("store", CHAT, "wane does not store completions"),
-    NOTHING("user", BOTH),
     NOTHING("safety_identifier", CHAT),
     NOTHING("prompt_cache_key", CHAT),
     NOTHING("prompt_cache_retention", CHAT),

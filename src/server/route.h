@@ -24,4 +24,7 @@ int wane__route_index(const struct wane__route *route);
 /* Does the loaded model answer to this name? `name` NULL: the request had none. Fills `problem` if not. */
 bool wane__route_check_model(struct wane__exchange *exchange, const char *name, enum wane__shape shape);
 
+/* May its key do what an operator does? Fills `problem` if not. */
+bool wane__route_check_admin(struct wane__exchange *exchange);
+
 #endif

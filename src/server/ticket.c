@@ -111,10 +111,12 @@ static bool record_append(struct wane__buf *buf, const wane_event *event) {
     head.event = *event;
     head.stop_size = event->stop != NULL ? strlen(event->stop) + 1 : 0;
     size_t top_size = (size_t)event->top_count * sizeof *event->top;
-    size_t size = sizeof head + top_size + event->text_size + event->chosen_size + head.stop_size;
+    size_t view_size = event->view != NULL ? sizeof *event->view : 0;
+    size_t size = sizeof head + view_size + top_size + event->text_size + event->chosen_size + head.stop_size;
     for (int i = 0; i < event->other_count; i++) size += event->other_size[i];
     if (!wane__buf_reserve(buf, wane__padded(size))) return false;
     wane__buf_append(buf, &head, sizeof head);
+    wane__buf_append(buf, event->view, view_size);
     wane__buf_append(buf, event->top, top_size);
     wane__buf_append(buf, event->text, event->text_size);
     wane__buf_append(buf, event->chosen_text, event->chosen_size);
@@ -130,6 +132,10 @@ static size_t record_read(const struct wane__buf *buf, size_t at, wane_event *ev
     memcpy(&head, buf->data + at, sizeof head);
     *event = head.event;
     const char *body = buf->data + at + sizeof head;
+    if (head.event.view != NULL) {
+        event->view = (const void *)body;
+        body += sizeof *event->view;
+    }
     event->top = event->top_count > 0 ? (const void *)body : NULL;
     body += (size_t)event->top_count * sizeof *event->top;
     event->text = body;

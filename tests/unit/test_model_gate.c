@@ -420,6 +420,34 @@ static void test_scheduler(void **state) {
     wane_model_free(model);
 }
 
+/* A request without the gate is not judged, and then all its answers would be voted on; a switch does the same. */
+static void test_without(void **state) {
+    (void)state;
+    int32_t with[8], without[8];
+    wane_model *model = make_model(false);
+    wane_quality q = quality_of(WANE_MODE_WANE);
+    wane_generation g = generation_of(&q, 8);
+    give_gate(model, 5, 0);
+    assert_int_equal(say(model, &g, with), 8);
+    uint64_t judged = state_of(model).judged;
+    assert_int_equal(judged, 8);
+    g.without = 1u << WANE_FEATURE_GATE;
+    assert_int_equal(say(model, &g, without), 8);
+    g.without = 0;
+    wane_model_switch_off(model, 1u << WANE_FEATURE_GATE);
+    assert_int_equal(say(model, &g, without), 8);
+    assert_int_equal(state_of(model).judged, judged);
+    assert_memory_equal(with, without, sizeof with);
+    wane_model_switch_on(model, 1u << WANE_FEATURE_GATE);
+    say(model, &g, with);
+    assert_int_equal(state_of(model).judged, judged + 8);
+    g.without = 1u << WANE_FEATURES;
+    wane_error error = {0};
+    assert_int_equal(wane_generation_check(&g, 384, &error), WANE_EINVAL);
+    assert_non_null(strstr(error.text, "without"));
+    wane_model_free(model);
+}
+
 static void test_names(void **state) {
     (void)state;
     for (int i = 0; i < WANE_WAKES; i++) assert_string_not_equal(wane_wake_name(i), "?");
@@ -435,7 +463,8 @@ int main(void) {
         cmocka_unit_test(test_as_recorded), cmocka_unit_test(test_changes_nothing),
         cmocka_unit_test(test_off),         cmocka_unit_test(test_doubt),
         cmocka_unit_test(test_hot),         cmocka_unit_test(test_breaker),
-        cmocka_unit_test(test_scheduler),   cmocka_unit_test(test_names),
+        cmocka_unit_test(test_scheduler),   cmocka_unit_test(test_without),
+        cmocka_unit_test(test_names),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

@@ -50,8 +50,9 @@ static wane_generation generation_of(float temperature, int top_k, uint64_t seed
     return g;
 }
 
-/* `count` replies at once; ids is count × TOKENS. */
-static void replies(wane_model *model, int count, float temperature, int top_k, int32_t *ids) {
+/* `count` replies at once; ids is count × TOKENS. The bits of `without` are requests that are without the certified head. */
+static void mixed_replies(wane_model *model, int count, float temperature, int top_k, unsigned without,
+                          int32_t *ids) {
     wane_scheduler_options options = quick_options();
     wane_scheduler *scheduler;
     wane_ticket *ticket[MOST];
@@ -62,6 +63,7 @@ static void replies(wane_model *model, int count, float temperature, int top_k, 
     for (int i = 0; i < count; i++) {
         int32_t prompt[] = {'p', 'r', 'o', 'm', 'p', 't', 'a' + i};
         wane_generation g = generation_of(temperature, top_k, 77 + (uint64_t)i);
+        g.without = (without >> i & 1) != 0 ? 1u << WANE_FEATURE_HEAD : 0;
         assert_int_equal(wane_scheduler_submit(scheduler, prompt, 7, &g, &ticket[i], &error), WANE_OK);
     }
     for (int i = 0; i < count; i++) {
@@ -75,6 +77,10 @@ static void replies(wane_model *model, int count, float temperature, int top_k, 
         wane_ticket_free(ticket[i]);
     }
     wane_scheduler_free(scheduler);
+}
+
+static void replies(wane_model *model, int count, float temperature, int top_k, int32_t *ids) {
+    mixed_replies(model, count, temperature, top_k, 0, ids);
 }
 
 static void one_reply(wane_model *model, float temperature, int32_t *ids) {
@@ -183,6 +189,14 @@ static void test_divergence(void **unused) {
     set_head(model, WANE_HEAD_DENSE);
     one_reply(model, 0, dense);
     assert_memory_equal(dense, checked, sizeof dense);
+    /* Somebody who knows better may arm it: it diverges again. */
+    set_head(model, WANE_HEAD_CERTIFIED);
+    assert_int_equal(wane_model_arm(model, WANE_WATCHED_HEAD, NULL), WANE_OK);
+    assert_true(state_of(model).certified && state_of(model).reason[0] == '\0');
+    one_reply(model, 0, checked);
+    assert_memory_equal(dense, checked, sizeof dense);
+    assert_int_equal(state_of(model).divergences, 2 * WANE__DIVERGENCES_MOST);
+    assert_false(state_of(model).certified);
     wane_model_free(model);
 }
 
@@ -246,6 +260,54 @@ static void test_options(void **unused) {
     wane_model_free(model);
 }
 
+/* A request without the certified head has the engine's own rows, whoever is beside it; the tokens are the same. */
+static void test_without(void **unused) {
+    (void)unused;
+    static int32_t with[4 * TOKENS], without[4 * TOKENS];
+    wane_model *model = model_of(linear(4), 1);
+    replies(model, 4, 1.5f, 40, with);
+    wane_head_state before = state_of(model);
+    assert_int_equal(before.dense_without, 0);
+    for (unsigned who = 1; who < 16; who += 7) {
+        mixed_replies(model, 4, 1.5f, 40, who, without);
+        assert_memory_equal(with, without, sizeof with);
+    }
+    wane_head_state after = state_of(model);
+    assert_int_equal(after.rows, before.rows);
+    assert_int_equal(after.shadow_checks, before.shadow_checks);
+    assert_int_equal(after.dense_without, 3 * 4 * TOKENS);
+    assert_true(after.certified);
+    wane_model_free(model);
+}
+
+/* A breaker's switch holds for all, from the next token on, and can be taken back. */
+static void test_switched_off(void **unused) {
+    (void)unused;
+    static int32_t on[TOKENS], off[TOKENS];
+    wane_model *model = model_of(linear(1), 0);
+    one_reply(model, 1, on);
+    uint64_t rows = state_of(model).rows;
+    assert_int_equal(wane_model_switch_off(model, 1u << WANE_FEATURE_HEAD), 0);
+    assert_int_equal(wane_model_switch_off(model, 1u << WANE_FEATURE_TABLE | 1u << 31),
+                     1u << WANE_FEATURE_HEAD);
+    assert_int_equal(wane_model_switched_off(model), 1u << WANE_FEATURE_HEAD | 1u << WANE_FEATURE_TABLE);
+    one_reply(model, 1, off);
+    assert_memory_equal(on, off, sizeof on);
+    wane_head_state state = state_of(model);
+    assert_int_equal(state.rows, rows);
+    assert_int_equal(state.dense_off, TOKENS);
+    assert_false(state.certified);
+    assert_string_equal(state.reason, "switched off");
+    wane_model_switch_on(model, 1u << WANE_FEATURE_HEAD);
+    assert_int_equal(wane_model_switched_off(model), 1u << WANE_FEATURE_TABLE);
+    one_reply(model, 1, off);
+    assert_memory_equal(on, off, sizeof on);
+    assert_int_equal(state_of(model).rows, rows + TOKENS);
+    assert_true(state_of(model).certified);
+    assert_string_equal(state_of(model).reason, "");
+    wane_model_free(model);
+}
+
 static int make(void **unused) {
     (void)unused;
     return mkdtemp(folder) == NULL;
@@ -261,9 +323,11 @@ static int sweep(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_tokens), cmocka_unit_test(test_narrow),  cmocka_unit_test(test_shadow),
-        cmocka_unit_test(test_divergence),  cmocka_unit_test(test_reasons), cmocka_unit_test(test_no_head),
-        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_same_tokens),  cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_shadow),       cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_reasons),      cmocka_unit_test(test_no_head),
+        cmocka_unit_test(test_options),      cmocka_unit_test(test_without),
+        cmocka_unit_test(test_switched_off),
     };
     return cmocka_run_group_tests(tests, make, sweep);
 }

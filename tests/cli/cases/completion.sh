@@ -21,6 +21,9 @@ offer wane help b
 offer wane bench d
 offer wane table v
 offer wane table info lo
+offer wane rollout ""
+offer wane rollout start t
+offer wane rollout plan lo
 offer wane session ""
 offer wane session load lo
 complete -p wane
