@@ -33,10 +33,10 @@ void wane_audit_check_init(wane_audit_check *check) {
 
 /* A path as a file: name, in which some characters mean something. */
 static char *as_name(const char *path, const char *behind) {
-    size_t room = 3 * strlen(path) + strlen(behind) + 6, used = 5;
+    size_t room = 3 * strlen(path) + strlen(behind) + 6, used;
     char *name = wane__alloc(room);
     if (name == NULL) return NULL;
-    memcpy(name, "file:", 5);
+    used = (size_t)snprintf(name, room, "file:");
     for (const char *c = path; *c != '\0'; c++) {
         if (*c == '%' || *c == '?' || *c == '#')
             used += (size_t)snprintf(name + used, room - used, "%%%02x", (unsigned char)*c);

@@ -259,7 +259,7 @@ static int open_file(struct wane__audit *a, bool make, wane_error *error) {
         if (status == WANE_OK && a->start != NULL) a->left = fresh;
     }
     if (status == WANE_OK) status = wane__audit_file_open(a->path, &a->key, make, NULL, &a->file, error);
-    if (status != WANE_OK) return status;
+    if (status != WANE_OK || a->file == NULL) return status;
     sqlite3_busy_timeout(a->file->base, a->options.busy_ms);
     return a->start != NULL ? begin_session(a, error) : WANE_OK;
 }
