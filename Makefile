@@ -10,7 +10,7 @@ MODEL ?= smollm2-135m
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build serve test models install format lint bench clean distclean
+.PHONY: help build serve test models install format lint bench report clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -44,6 +44,9 @@ lint: ## layout, house rules, static analysis
 
 bench: build ## measure (bench/run; ARGS are passed on)
 	@bench/run $(ARGS)
+
+report: build ## measure the models that are here, make build/report.html (bench/report; ARGS: models)
+	@bench/report $(ARGS)
 
 clean: ## delete what was compiled
 	@if [ -e build/build.ninja ]; then cmake --build build --target clean >/dev/null; fi

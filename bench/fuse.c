@@ -5,9 +5,12 @@
  *     build/tests/bench_fuse MODEL THREADS < TEXTS     texts with a byte 0 behind each; a line of JSON for each
  *     build/tests/bench_fuse MODEL THREADS LAYER < TEXT   instead, a token a line: kurtosis, spread, entropy, margin, with tabs between,
  *                                                          for tests/vectors/governor.py
+ *     build/tests/bench_fuse MODEL THREADS cost [REPLIES]      what the fuse costs: replies without it, with it, and with the entropy of
+ *                                                          every row, by turns; BENCH_DENSE=1: the dense head
  *
  * "loop" and "plain" are the tokens at which each rule fires first, null for never; "stretch" is the longest stretch that repeats.
  */
+#include "core/clock.h"
 #include "engine/engine.h"
 #include "governor/governor.h"
 #include "model.h"
@@ -18,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 256 };
+enum { BATCH = 256, WAYS = 3, REPLIES = 200, COST_TOKENS = 48 };
 
 static char *read_all(size_t *size) {
     size_t room = 1 << 16;
@@ -104,6 +107,67 @@ static bool print_signals(void *user, const wane_probe_token *token) {
     return true;
 }
 
+/* -------------------------------------------------------------------- what it costs */
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Milliseconds a token of one reply, the first one left out. */
+static double timed_reply(wane_model *model, const wane_tokens *prompt, int way, uint64_t seed) {
+    wane_generation g;
+    wane_quality q;
+    wane_session *session;
+    wane_event event;
+    wane_error error = {0};
+    double began = 0;
+    int count = 0;
+    wane_quality_init(&q);
+    q.mode = WANE_MODE_WANE;
+    q.answers = 1;
+    q.fuse = way == 0 ? WANE_FUSE_OFF : WANE_FUSE_LOOP;
+    q.entropies = way == 2;
+    wane_generation_init(&g);
+    g.quality = &q;
+    g.sampling.seeded = g.ignore_end = true;
+    g.sampling.seed = seed;
+    g.max_tokens = COST_TOKENS;
+    need(wane_session_new(model, &session, &error), &error);
+    need(wane_session_start(session, prompt->id, prompt->count, &g, &error), &error);
+    do {
+        need(wane_session_next(session, &event, &error), &error);
+        if (count++ == 0) began = wane__now();
+    } while (event.kind == WANE_EVENT_TEXT);
+    double ms = 1e3 * (wane__now() - began) / (count - 2);
+    wane_session_free(session);
+    return ms;
+}
+
+static void cost(wane_model *model, int replies) {
+    static const char text[] = "Tell me about the tides, and why there are two a day. ";
+    static const char *const names[WAYS] = {"off", "loop", "loop, every entropy"};
+    static double ms[WAYS][REPLIES], gap[REPLIES];
+    wane_tokens prompt = {0};
+    wane_error error = {0};
+    need(wane_tokenize(model, text, sizeof text - 1, WANE_TOKENIZE_SPECIAL, &prompt, &error), &error);
+    timed_reply(model, &prompt, 0, 0); /* warms up */
+    for (int i = 0; i < replies; i++)
+        for (int turn = 0; turn < WAYS; turn++)
+            ms[(turn + i) % WAYS][i] = timed_reply(model, &prompt, (turn + i) % WAYS, (uint64_t)i);
+    for (int way = WAYS - 1; way >= 0; way--) {
+        for (int i = 0; i < replies; i++) gap[i] = ms[way][i] / ms[0][i] - 1;
+        qsort(ms[way], (size_t)replies, sizeof **ms, by_size);
+        qsort(gap, (size_t)replies, sizeof *gap, by_size);
+        if (way == 0) break;
+        printf("%-20s %.4f ms a token; pairwise %+.2f %% (quartiles %+.2f, %+.2f)\n", names[way],
+               ms[way][replies / 2], 100 * gap[replies / 2], 100 * gap[replies / 4],
+               100 * gap[3 * replies / 4]);
+    }
+    printf("%-20s %.4f ms a token\n", names[0], ms[0][replies / 2]);
+    wane_tokens_free(&prompt);
+}
+
 int main(int argc, char **argv) {
     wane_model_options options;
     wane_model *model;
@@ -112,9 +176,16 @@ int main(int argc, char **argv) {
     wane_model_options_init(&options);
     options.path = argv[1];
     options.threads = atoi(argv[2]);
-    options.head = WANE_HEAD_DENSE;
+    bool costs = argc > 3 && strcmp(argv[3], "cost") == 0;
+    if (!costs || getenv("BENCH_DENSE") != NULL) options.head = WANE_HEAD_DENSE;
     options.draft = WANE_DRAFT_OFF;
     need(wane_model_load(&options, &model, &error), &error);
+    if (costs) {
+        int replies = argc > 4 ? atoi(argv[4]) : 30;
+        cost(model, replies < 1 || replies > REPLIES ? REPLIES : replies);
+        wane_model_free(model);
+        return 0;
+    }
     size_t size;
     char *bytes = read_all(&size);
     for (char *text = bytes; text < bytes + size; text += strlen(text) + 1) {

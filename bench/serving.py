@@ -9,6 +9,7 @@ import math
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -33,6 +34,21 @@ def wilson(hits, count, z=1.959964):
 def seed_of(seed, name):
     """An item's seed: the same wherever it is asked, whatever else is."""
     return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:6], "little")
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def answers(port, path):
+    """Whether a server says 200 there."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as reply:
+            return reply.status == 200
+    except OSError:
+        return False
 
 
 class Server:
@@ -60,11 +76,10 @@ class Server:
                 raise Stop(f"{self.command[0]} cannot be started: {why}") from None
         try:
             until = time.monotonic() + 300
-            while not self.ready.exists():
+            while not self.is_ready():
                 if self.process.poll() is not None or time.monotonic() > until:
                     raise Stop(f"{' '.join(self.command)} did not become ready:\n" + self.log.read_text()[-2000:])
                 time.sleep(0.05)
-            self.port = int(self.ready.read_text())
             self.judge()
         except BaseException:
             self.__exit__()
@@ -79,6 +94,11 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
         self.process.wait()
+
+    def is_ready(self):
+        if self.ready.exists():
+            self.port = int(self.ready.read_text())
+        return self.ready.exists()
 
     def judge(self):
         """Raise Stop where the server is not what is to be measured."""

@@ -9,6 +9,7 @@ pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)           # keys: h
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)             # audit, feedback
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)           # digests of models and files
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)               # traces
+pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.74)         # alerts to a URL
 pkg_check_modules(INIH REQUIRED IMPORTED_TARGET inih)                  # the configuration file
 pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)               # line editing in `wane run`
 if(WANE_TESTS)

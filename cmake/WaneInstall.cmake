@@ -25,7 +25,7 @@ endif()
 install(DIRECTORY share/rules DESTINATION ${CMAKE_INSTALL_DATADIR}/wane)
 install(PROGRAMS scripts/model scripts/engine DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/wane)
 install(FILES scripts/engine.lock scripts/supply.py DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/wane)
-install(DIRECTORY share/profiles share/tune DESTINATION ${CMAKE_INSTALL_DATADIR}/wane)
+install(DIRECTORY share/profiles share/tune share/governor DESTINATION ${CMAKE_INSTALL_DATADIR}/wane)
 if(EXISTS "${CMAKE_SOURCE_DIR}/share/gates") # gates of known models; wane_model_set_gate finds them by the model's digest
   install(DIRECTORY share/gates DESTINATION ${CMAKE_INSTALL_DATADIR}/wane FILES_MATCHING PATTERN "*.gate")
 endif()

@@ -79,6 +79,8 @@ WANE_API const char *wane_strerror(int code);
 WANE_API const char *wane_version(void);
 /* Version of the engine that was linked, such as "0.4.0 (commit)"; static storage. */
 WANE_API const char *wane_engine_version(void);
+/* The path of a file that ships with wane, such as "governor/questions.tsv"; false: it is nowhere, or the path is longer than `room`. */
+WANE_API bool wane_shipped_file(const char *name, char *out, size_t room);
 
 /* ------------------------------------------------------------------- model */
 
@@ -110,6 +112,7 @@ typedef struct wane_model_options {
     int head;                /* WANE_HEAD_…; default WANE_HEAD_CERTIFIED                             */
     const char *head_folder; /* where sketches are kept; NULL: sketches/ in the user's cache folder  */
     bool head_rebuild;       /* build the sketch even where there is one                             */
+    bool head_found;         /* take a sketch that is there; never build one                         */
     const char *
         head_statistics; /* what it is built from: a file of wane_model_write_statistics; NULL: a text that ships */
     float head_sigmas;       /* k: see wane_head_state; 3..12, default 6                             */
@@ -300,7 +303,9 @@ typedef struct wane_sampling {
 typedef struct wane_quality wane_quality;                   /* wane/quality.h */
 typedef struct wane_classifier wane_classifier;             /* wane/domains.h */
 typedef struct wane_feedback_options wane_feedback_options; /* wane/feedback.h */
+typedef struct wane_alert_options wane_alert_options;       /* wane/alerts.h */
 typedef struct wane_rollout_wish wane_rollout_wish;         /* wane/rollout.h */
+typedef struct wane_audit_options wane_audit_options;       /* wane/audit.h */
 
 typedef struct wane_generation {
     size_t size;
@@ -318,6 +323,7 @@ typedef struct wane_generation {
     const wane_quality *quality; /* what may change the answer; NULL: nothing                      */
     int hold;                    /* what a reader sees of a vote: WANE_HOLD_…; default WANE_HOLD_NOTE */
     unsigned without; /* 1 << WANE_FEATURE_… (wane/rollout.h) for each that it is decoded without */
+    bool view;        /* say of each token how it was decided (wane/view.h); costs some microseconds each */
 } wane_generation;
 
 WANE_API void wane_generation_init(wane_generation *generation);
@@ -338,6 +344,8 @@ typedef enum wane_finish {
     WANE_FINISH_CONTEXT, /* the context is full       */
     WANE_FINISH_FUSE     /* the fuse (wane/quality.h) */
 } wane_finish;
+
+typedef struct wane_view wane_view; /* wane/view.h */
 
 typedef struct wane_logprob {
     int32_t token;
@@ -379,6 +387,7 @@ typedef struct wane_event {
     int other_count;
     const char *other[2];
     size_t other_size[2];
+    const wane_view *view; /* TEXT, where wane_generation.view asked for it; else NULL. As long as `text`. */
 } wane_event;
 
 /* ----------------------------------------------- one sequence, no threads */
@@ -409,6 +418,8 @@ typedef struct wane_scheduler_options {
     int window_ms;          /* how long the first request of an idle moment waits for company; 5   */
     int max_batch_requests; /* sequences in one engine call; default 32                            */
     int prompt_chunk;       /* prompt tokens in one call while others decode; default 128          */
+    int watchdog_ms;        /* an engine call that takes longer counts as stuck, unless calls have been
+                               seen to take long (docs/alerts.md); default 10000; 0: none ever does */
     uint32_t max_ms;        /* server limit on a request's deadline; 0: none                       */
     bool no_prefix_reuse;
     bool
@@ -451,7 +462,10 @@ WANE_API void wane_ticket_free(wane_ticket *ticket);
 /* A moment's picture of the scheduler. Counters never fall. */
 typedef struct wane_scheduler_state {
     int slots, slots_busy, queued;
-    bool stopping, stuck; /* stuck: one engine call has run for over 60 s          */
+    bool stopping, stuck; /* stuck: the engine call under way takes longer than the watchdog allows */
+    int call_sequences;   /* of the engine call under way; 0: none is */
+    double call_seconds, call_bound; /* how long it was seen to run; what the watchdog allows it */
+    uint64_t stuck_calls;            /* calls that were stuck, whether they came back or not */
     uint64_t accepted, refused, completed, cancelled, failed, timed_out;
     uint64_t prompt_tokens, reused_tokens, reply_tokens;
     uint64_t votes, votes_changed;      /* votes over answers; those in which another than the first stood */
@@ -463,6 +477,8 @@ typedef struct wane_scheduler_state {
     uint64_t kv_held, kv_cells; /* of sequences that hold something: tokens in them; room for so many */
 } wane_scheduler_state;
 
+/* It is by looking that the watchdog notices: look at least this often, in seconds. A server does. */
+WANE_API double wane_scheduler_watch_seconds(const wane_scheduler *scheduler);
 WANE_API void wane_scheduler_get_state(wane_scheduler *scheduler, wane_scheduler_state *state);
 
 /* ------------------------------------------------------------------ server */
@@ -473,11 +489,20 @@ typedef struct wane_domain {
     const wane_quality *quality;
 } wane_domain;
 
+/* A place that the program writes to while it serves: a file, there or to come, or a folder. */
+typedef struct wane_disk {
+    const char *what; /* the metric's label: trace, memo, …; not empty */
+    const char *path;
+} wane_disk;
+#define WANE_DISKS_MOST 16
+
 typedef struct wane_server_options {
     size_t size;
     const char *host;            /* "127.0.0.1" (default); others need keys, or `open`               */
     int port;                    /* default 8080; 0: any free one                                    */
     const char *key_file;        /* docs/api.md has its form; NULL: no keys                          */
+    const wane_disk *disks;      /* whose free bytes the metrics have; copied                        */
+    size_t disk_count;           /* at most WANE_DISKS_MOST                                          */
     bool open;                   /* listen beyond loopback without keys                              */
     int max_connections;         /* default 256                                                      */
     size_t max_body;             /* bytes of a request; default 8 MiB                                */
@@ -494,8 +519,12 @@ typedef struct wane_server_options {
         *classifier; /* of domains; must outlive the server; NULL: domains are not checked */
     int ssp_domain;  /* WANE_SSP_DOMAIN_… (wane/domains.h); default CHECK */
     const wane_feedback_options *feedback; /* copied; NULL: nobody can rate a reply */
+    const wane_alert_options *alerts;      /* copied; NULL: nobody but the log is told */
     const char *rollout;                   /* its file (wane/rollout.h); NULL: there is none */
     const wane_rollout_wish *rollout_wish; /* makes the file where there is none; NULL: that is an error */
+    const wane_audit_options *audit;       /* copied; NULL: no audit log is written  */
+    double ab_governor; /* share of requests in mode WANE that the governor steers, the rest being compared
+                                              with them; 0 (default): settings say who is steered, and nothing is compared */
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
@@ -511,6 +540,11 @@ typedef struct wane_server wane_server;
 WANE_API int wane_server_start(wane_model *model, const wane_server_options *options, wane_server **server,
                                wane_error *error);
 WANE_API int wane_server_port(const wane_server *server);
+/*
+ * Write something that is no request into the server's audit log, where it has one: `event` is a short word, `detail` JSON (NULL: none). Any
+ * thread; waits for nothing.
+ */
+WANE_API void wane_server_audit(wane_server *server, const char *event, const char *detail);
 /* Stop listening, let what was accepted finish for up to `grace_ms`, end the rest in words. */
 WANE_API void wane_server_stop(wane_server *server, uint32_t grace_ms);
 WANE_API void wane_server_free(wane_server *server);
@@ -620,7 +654,12 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #ifdef __cplusplus
 }
 #endif
+#include "wane/alerts.h"
+#include "wane/audit.h"
 #include "wane/correction.h"
+#include "wane/diagnose.h"
+#include "wane/diversity.h"
+#include "wane/doctor.h"
 #include "wane/domains.h"
 #include "wane/draft.h"
 #include "wane/feedback.h"
@@ -636,5 +675,6 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/table.h"
 #include "wane/trace.h"
 #include "wane/tune.h"
+#include "wane/view.h"
 
 #endif

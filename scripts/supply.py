@@ -254,3 +254,23 @@ def fetch_wheel(package, version, size, sha256, folder, label):
     path = os.path.join(folder, wheels[0])
     check_file(path, f"{package} {version}", size, sha256)
     return path
+
+
+def fetch_package(name, npm, record, folder, watch, hint=""):
+    """Downloads one package with npm (a command line) into folder, checks npm's digest over it, returns the tarball's path."""
+    title = f"{record['package']} {record['version']}"
+    say(f"{name}: fetching {title} ({size_text(record['size'])})")
+    # A cache of its own, thrown away: the packages are kept unpacked and once, not a second time in npm's cache.
+    env = dict(os.environ, npm_config_cache=os.path.join(watch, "npm-cache"), npm_config_update_notifier="false",
+               npm_config_dry_run="false", PATH=os.path.dirname(npm[0]) + os.pathsep + os.environ.get("PATH", ""))
+    call([*npm, "pack", f"{record['package']}@{record['version']}", "--loglevel=error", "--ignore-scripts",
+          # Without a network npm's own patience is over a minute.
+          "--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"],
+         f"fetch {title} with npm", "check the network and npm's settings, and run it again" + hint,
+         watch=(watch, record["size"], f"{name}: {record['package']}"), cwd=folder, env=env)
+    found = [one for one in os.listdir(folder) if one.endswith(".tgz")]
+    if len(found) != 1:
+        raise Fail(f"npm left {len(found)} files for {title} in place of one; run it again")
+    path = os.path.join(folder, found[0])
+    check_file(path, title, record["size"], record["digest"])
+    return path

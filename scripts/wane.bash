@@ -66,7 +66,7 @@ _wane() {
                 _wane_offer "$current" "$([ "${COMP_WORDS[2]}" = info ] && echo files)" < <(_wane_models)
                 return
             fi ;;
-        gate:info:* | classify:* | feedback:export:* | feedback:stats:* | auto-build:* | table:build:* | table:merge:* | table:replay:* | table:info:* | table:verify:* | table:sign:*)
+        audit:tail:* | audit:export:* | audit:verify:* | audit:rotate:* | gate:info:* | classify:* | cost:* | bench:compare:* | feedback:export:* | feedback:stats:* | auto-build:* | table:build:* | table:merge:* | table:replay:* | table:info:* | table:verify:* | table:sign:*)
             if [[ $current != -* ]]; then
                 _wane_offer "$current" files < /dev/null
                 return

@@ -86,6 +86,9 @@ void wane_model_get_draft_state(wane_model *model, wane_draft_state *state) {
     pthread_mutex_lock(&model->drafts.lock);
     *state = model->drafts.state;
     pthread_mutex_unlock(&model->drafts.lock);
+    if (!wane__divergence_is_off(&model->rows.watch[WANE_WATCHED_DRAFT])) return;
+    state->on = false;
+    state->reason = "switched off after blocks that were not the same as single tokens";
 }
 
 const char *wane_draft_source_name(int source) {
@@ -105,10 +108,15 @@ static void settle_pool(struct wane__drafts *drafts) {
 
 /* -------------------------------------------------------------------- a reply */
 
+static bool is_off(const struct wane__drafts *drafts) {
+    return wane__divergence_is_off(&drafts->rows->watch[WANE_WATCHED_DRAFT]);
+}
+
 void wane__ahead_begin(struct wane__ahead *ahead, struct wane__drafts *drafts,
                        const struct wane__reply *reply, const char *tenant) {
     wane__ahead_end(ahead, NULL);
-    if (drafts->mode == WANE_DRAFT_OFF || reply->no_draft || !wane__reply_has(reply, WANE_FEATURE_DRAFT))
+    if (drafts->mode == WANE_DRAFT_OFF || reply->no_draft || is_off(drafts) ||
+        !wane__reply_has(reply, WANE_FEATURE_DRAFT))
         return;
     int context = drafts->rows->engine->facts.context;
     uint32_t tokens = context < INDEXED_MOST ? (uint32_t)context + 1 : INDEXED_MOST;
@@ -117,9 +125,9 @@ void wane__ahead_begin(struct wane__ahead *ahead, struct wane__drafts *drafts,
     ahead->drafts = drafts;
     ahead->tenant = wane__draft_pool_enter(&drafts->pool, tenant);
     struct wane__model_table *table = wane__reply_has(reply, WANE_FEATURE_TABLE) ? drafts->rows->table : NULL;
+    if (wane__divergence_is_off(&drafts->rows->watch[WANE_WATCHED_TABLE])) table = NULL;
     if (table != NULL) wane__table_chain_init(&ahead->chain, table->holder, reply->tenant);
-    wane__drafter_begin(&ahead->drafter, reply->context.id, reply->context.count,
-                        ahead->tenant != NULL ? &ahead->tenant->ngrams : NULL,
+    wane__drafter_begin(&ahead->drafter, reply->context.id, reply->context.count, ahead->tenant,
                         table != NULL ? &ahead->chain.as : NULL);
 }
 
@@ -131,7 +139,7 @@ void wane__ahead_end(struct wane__ahead *ahead, const struct wane__reply *reply)
         size_t count = reply != NULL && reply->context.count > from ? reply->context.count - from : 0;
         if (count > WANE__POOL_TOKENS / 4) count = WANE__POOL_TOKENS / 4;
         wane__draft_pool_leave(&ahead->drafts->pool, ahead->tenant,
-                               count > 0 ? reply->context.id + from : NULL, count);
+                               count > 0 ? reply->context.id + from : NULL, count, &drafter.now);
         settle_pool(ahead->drafts);
     }
     *ahead = (struct wane__ahead){.drafter = drafter, .ready = ready};
@@ -223,7 +231,7 @@ int wane__ahead_plan(struct wane__ahead *ahead, const struct wane__reply *reply,
         wane__drafter_propose(drafter, context->id + context->count, (int)context->count, WANE__DRAFT_MOST);
     if (wane__ahead_compares(ahead)) return 0;
     ahead->count = ahead->at = 0;
-    int most = count > 0 ? allowed(ahead, reply, count, others, room, cells) : 0;
+    int most = count > 0 && !is_off(drafts) ? allowed(ahead, reply, count, others, room, cells) : 0;
     if (most > 0 && drafts->mode == WANE_DRAFT_AUTO)
         most = wane__draft_pace_choose(&drafts->pace, others, most, drafter->draft.chance);
     if (most < 1) return 0;
@@ -268,12 +276,15 @@ int wane__ahead_rehearse(struct wane__ahead *ahead, const struct wane__item *ite
     return status;
 }
 
-/* What a rehearsal showed. */
-static void conclude(struct wane__ahead *ahead) {
+/* What a rehearsal showed; `same`: its last comparison did. Of a kind that was proven before, it is the shadow check. */
+static void conclude(struct wane__ahead *ahead, bool same) {
     struct wane__drafts *drafts = ahead->drafts;
+    struct wane__divergence *watch = &drafts->rows->watch[WANE_WATCHED_DRAFT];
     struct wane__proof *proof = &drafts->proof[ahead->company][ahead->region];
+    bool was = ahead->class <= proof->proven;
     ahead->prints = ahead->print_at = ahead->count = ahead->at = 0;
     if (!ahead->differs) {
+        if (was && same) wane__divergence_same(watch);
         bool proven = proof->compared[ahead->class - 1] >= WANE__AHEAD_PROOF;
         if (proven && ahead->class > proof->proven) proof->proven = ahead->class;
         return;
@@ -281,7 +292,6 @@ static void conclude(struct wane__ahead *ahead) {
     pthread_mutex_lock(&drafts->lock);
     drafts->state.differing++;
     pthread_mutex_unlock(&drafts->lock);
-    bool was = ahead->class <= proof->proven;
     proof->barred = ahead->class;
     proof->proven = least(proof->proven, ahead->class - 1);
     wane__log(
@@ -290,6 +300,12 @@ static void conclude(struct wane__ahead *ahead) {
         "are not those of single tokens; see docs/draft.md",
         class_width[ahead->class - 1], ahead->region == 0 ? 0 : 128 << ahead->region, 256 << ahead->region,
         ahead->company ? " beside others" : "");
+    if (was)
+        wane__divergence_found(
+            watch, drafts->rows->engine->log,
+            "a block of up to %d tokens was not the same bits as single tokens, where such "
+            "blocks had been",
+            class_width[ahead->class]);
 }
 
 /* A single row against the same one of the block; `token` is what it gave. */
@@ -303,7 +319,7 @@ static void compare(struct wane__ahead *ahead, int row, int32_t token) {
     bool goes_on = same && ahead->print_at < ahead->count && ahead->token[ahead->print_at] == token;
     ahead->print_at++;
     bool proven = ahead->class > proof->proven && proof->compared[ahead->class - 1] >= WANE__AHEAD_PROOF;
-    if (!goes_on || proven || !wane__ahead_compares(ahead)) conclude(ahead);
+    if (!goes_on || proven || !wane__ahead_compares(ahead)) conclude(ahead, same);
 }
 
 /* --------------------------------------------------------------------- taking */

@@ -15,6 +15,7 @@
 #include "model_governor.h"
 #include "model_table.h"
 #include "record.h"
+#include "view.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,6 +30,7 @@ int wane__reply_init(struct wane__reply *reply, struct wane__rows *rows, const i
     *reply = (struct wane__reply){.engine = engine, .rows = rows, .ignore_end = generation->ignore_end};
     reply->no_draft = generation->no_draft;
     reply->without = generation->without;
+    reply->viewing = generation->view;
     reply->whole = generation->sampling.top_logprobs >= 0;
     int room = engine->facts.context;
     if (count == 0) return wane__fail(error, WANE_EINVAL, "The prompt is empty: give at least one token.");
@@ -107,11 +109,16 @@ static int draw_checked(struct wane__reply *reply, int row, struct wane__correct
     struct wane__step *step = &reply->step;
     struct wane__choice certified = {.token = -1};
     wane_error ignored = {0};
+    uint64_t before = reply->rows->divergences;
     int status = wane__model_governor_draw(reply, step->source, &certified, did, &ignored);
     if (status == WANE_OK) wane__rows_remember(reply->rows, &certified);
     int result = wane__model_governor_draw(reply, &reply->row.dense.source, &step->choice, did, error);
     if (result != WANE_OK) return result;
     wane__rows_judge(reply->rows, row, &reply->row, status, &certified, &step->choice);
+    step->looked |= 1u << WANE_WATCHED_HEAD;
+    if (reply->rows->divergences != before) step->parted |= 1u << WANE_WATCHED_HEAD;
+    reply->account.checked++;
+    reply->account.divergences += reply->rows->divergences != before;
     step->origin = WANE__ORIGIN_DENSE;
     return WANE_OK;
 }
@@ -130,7 +137,9 @@ static int stage_sample(struct wane__reply *reply, int row, wane_error *error) {
     if (result != WANE_OK) return result;
     if (step->source != NULL) wane__correct_count(reply, &did);
     if (step->source != NULL && reply->governor.on) wane__model_governor_count(reply);
+    int32_t drawn = step->choice.token;
     wane__table_take_first(reply, step->source);
+    reply->account.taken += step->choice.token != drawn;
     step->source = NULL; /* it lives no longer than the row */
     step->is_end = reply->engine->ops->is_end(reply->engine, step->choice.token);
     return WANE_OK;
@@ -173,7 +182,24 @@ static int stage_text(struct wane__reply *reply, wane_event *event, wane_error *
     event->top = step->choice.top;
     event->top_count = step->choice.top_count;
     event->reply_tokens = reply->reply_count;
+    if (reply->viewing) event->view = &reply->sight.view;
     return WANE_OK;
+}
+
+/* What this token adds to the reply's account. */
+static void account(struct wane__reply *reply) {
+    const struct wane__step *step = &reply->step;
+    struct wane__account *a = &reply->account;
+    a->origin[step->origin]++;
+    a->source[step->slmt_source]++;
+    a->checked += (step->looked & ~(1u << WANE_WATCHED_HEAD)) != 0;
+    a->divergences += (step->parted & ~(1u << WANE_WATCHED_HEAD)) != 0;
+    a->used += step->slmt_used;
+    a->strict += step->slmt_grade == WANE__GRADE_STRICT;
+    a->changed += step->changed;
+    a->rejects += step->verdict.reject;
+    if (step->verdict.woke) a->wakes[step->verdict.reason]++;
+    if (step->steered) a->states[step->state]++;
 }
 
 int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane_error *error) {
@@ -182,15 +208,21 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     open_step(reply);
     if (!reply->drawn) wane__pace_begin(&reply->rows->pace);
     reply->drawn = true;
+    if (reply->viewing) wane__view_open(reply);
     double began = wane__now();
     int result = stage_head(reply, row, error);
     if (result == WANE_OK) wane__table_stage(reply);
+    double missed = result == WANE_OK ? wane__table_missed(reply) : 0;
     if (result == WANE_OK && reply->governor.on) wane__model_governor_stage(reply, row);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
     if (result == WANE_OK && reply->gate.on) wane__model_gate_stage(reply);
-    wane__rows_spent(reply->rows, wane__now() - began);
+    double done = wane__now();
+    if (result == WANE_OK && reply->viewing) wane__view_token(reply, done - began);
+    wane__rows_spent(reply->rows, done - began);
+    wane__table_fell_back(reply, missed, done);
     if (result == WANE_OK && reply->tap != NULL) wane__tap_token(reply);
     if (result == WANE_OK) wane__recall_keep(reply);
+    if (result == WANE_OK) account(reply);
     if (result == WANE_OK) result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();
@@ -206,7 +238,9 @@ int wane__layer_repeat(struct wane__reply *reply, int32_t token, wane_event *eve
     step->origin = WANE__ORIGIN_MEMO;
     step->choice.token = token;
     step->is_end = reply->engine->ops->is_end(reply->engine, token);
+    reply->account.origin[WANE__ORIGIN_MEMO]++;
     if (reply->governor.on) wane__model_governor_skip(reply);
+    if (reply->viewing) wane__view_repeat(reply);
     int result = stage_accept(reply, error);
     if (result == WANE_OK) result = stage_text(reply, event, error);
     wane__step_leave();

@@ -9,6 +9,7 @@
 #ifndef WANE_LAYER_H
 #define WANE_LAYER_H
 
+#include "account.h"
 #include "gate/arbiter.h"
 #include "governor/governor.h"
 #include "model_memo.h"
@@ -36,6 +37,7 @@ struct wane__step {
     enum wane__grade slmt_grade;
     enum wane__slmt_source slmt_source;
     int32_t slmt_first;           /* the first stored token, where there is one */
+    bool slmt_took;               /* it took the place of the drawn one */
     struct wane__verdict verdict; /* the gate's; not judged where there is none */
     wane_signals signals;         /* of the row; NAN what nobody asked for     */
     int state;                    /* WANE_STATE_…, where `steered`             */
@@ -44,7 +46,8 @@ struct wane__step {
     bool changed;                 /* a correction had a hand in the token      */
     bool is_end;                  /* the token ends the turn                   */
     bool drafted;                 /* it was proposed ahead, and drawn          */
-    wane_finish finish;           /* NONE while the reply goes on              */
+    unsigned looked, parted; /* shadow checks: 1 << WANE_WATCHED_… that were compared; that were another */
+    wane_finish finish;      /* NONE while the reply goes on              */
 };
 
 struct wane__tap; /* record.h */
@@ -65,6 +68,7 @@ struct wane__reply {
     bool whole;       /* reads all logits of its rows: logprobs */
     bool no_draft;    /* the request does not want any */
     unsigned without; /* 1 << WANE_FEATURE_… for each that the request is decoded without */
+    bool viewing;     /* somebody watches: `sight` is kept */
     enum wane__mode mode;
     wane_quality quality;             /* the request's; final_value is the caller's, and NULL here */
     uint64_t tenant;                  /* whose: wane__context_tenant */
@@ -77,6 +81,12 @@ struct wane__reply {
     struct wane__buf tail;            /* the end's text, where a fallback is behind it */
     struct wane__row row;             /* the current one */
     struct wane__step step;           /* of the last token */
+    struct wane__account account;     /* of all so far     */
+    struct {
+        struct wane__head_counts before; /* the token that is being drawn */
+        double last;                     /* when the one before was; 0: there was none */
+        wane_view view;
+    } sight; /* view.h */
 };
 
 /* Does this reply have the feature, by its request and by the model's switches? */

@@ -25,15 +25,16 @@
 #define AGAIN UINT64_C(0x8cb92ba72f3d8dd7)
 
 void wane__model_governor_init(struct wane__model_governor *governor, struct wane__log *log) {
-    wane_profile_init(&governor->profile);
+    wane_profile_init(&governor->own[0].profile);
     governor->log = log;
     atomic_init(&governor->spread, NAN);
     atomic_init(&governor->last_consistency, NAN);
 }
 
 void wane__model_governor_close(struct wane__model_governor *governor) {
-    wane__free(governor->path);
-    governor->path = NULL;
+    for (int i = 0; i <= governor->added; i++) wane__free(governor->own[i].path);
+    governor->own[0].path = NULL;
+    governor->added = 0;
 }
 
 /* ------------------------------------------------------------------ a reply */
@@ -43,13 +44,14 @@ static void say_once(struct wane__model_governor *g, atomic_bool *said, const ch
 }
 
 /* Does a profile steer this reply? If it should and cannot, that is said once. */
-static bool may_steer(struct wane__model_governor *g, const wane_generation *generation) {
+static bool may_steer(struct wane__model_governor *g, const struct wane__own_profile *own,
+                      const wane_generation *generation) {
     if (!generation->quality->governor) return false;
-    if (g->path == NULL) {
+    if (own->path == NULL) {
         say_once(g, &g->said, "the governor is off: the model has no profile (wane tune makes one)");
         return false;
     }
-    if (g->profile.signal == WANE_SIGNAL_NONE) {
+    if (own->profile.signal == WANE_SIGNAL_NONE) {
         say_once(g, &g->said, "the governor is off: the model's profile says that it shows no signal");
         return false;
     }
@@ -72,13 +74,19 @@ void wane__model_governor_begin(struct wane__reply *reply, const wane_generation
     *own = (struct wane__governor){.hottest = INFINITY};
     if (g == NULL || quality == NULL || quality->mode != WANE_MODE_WANE) return;
     if (!wane__reply_has(reply, WANE_FEATURE_GOVERNOR)) return;
+    bool added = quality->profile > 0 && quality->profile <= g->added;
+    const struct wane__own_profile *p = &g->own[added ? quality->profile : 0];
+    bool kurtosis = p->profile.signal == WANE_SIGNAL_KURTOSIS;
     wane__fuse_init(&own->fuse, quality);
     own->fallback = quality->fallback;
-    own->steers = may_steer(g, generation);
+    own->steers = may_steer(g, p, generation);
     own->consistency = limit_of(g, quality);
-    if (own->steers) wane__machine_init(&own->machine, &g->profile, quality->stability);
-    own->looks = own->consistency > 0 || (own->steers && g->profile.signal == WANE_SIGNAL_KURTOSIS);
-    own->on = own->steers || own->consistency > 0 || own->fuse.rule != WANE_FUSE_OFF;
+    if (own->steers) wane__machine_init(&own->machine, &p->profile, quality->stability);
+    own->looks = own->consistency > 0 || (own->steers && kurtosis);
+    own->look_at = kurtosis ? p->at : g->consistency_at;
+    own->entropies = own->steers || quality->entropies || own->fuse.rule == WANE_FUSE_PLAIN;
+    own->every = own->entropies || own->consistency > 0;
+    own->on = own->every || own->fuse.rule != WANE_FUSE_OFF;
     if (gate != NULL && gate->breaker != NULL && wane__breaker_is_out(gate->breaker, wane__now()))
         own->hottest = gate->breaker_temperature;
 }
@@ -89,13 +97,14 @@ static void look(struct wane__reply *reply, int row, wane_signals *signals) {
     const struct wane__model_governor *g = reply->rows->governor;
     const struct wane__governor *own = &reply->governor;
     struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
-    bool wants = own->fuse.rule != WANE_FUSE_OFF || own->steers;
+    bool wants = own->entropies || own->fuse.wants;
     struct wane__entropy entropy;
     if (own->looks && g->look != NULL)
         g->look(g->look_user, row, signals);
     else if (own->looks)
-        wane__probe_signals(reply->rows->probe, 0, row, signals);
+        wane__probe_signals(reply->rows->probe, own->look_at, row, signals);
     if (source == NULL || !wants || wane__source_entropy(source, &entropy) != WANE_OK) return;
+    wane__count(&reply->rows->governor->entropies);
     signals->entropy = (float)entropy.value;
     signals->margin = (float)entropy.margin;
 }
@@ -116,11 +125,9 @@ void wane__model_governor_stage(struct wane__reply *reply, int row) {
     struct wane__governor *own = &reply->governor;
     struct wane__step *step = &reply->step;
     look(reply, row, &step->signals);
-    if (own->fuse.rule != WANE_FUSE_OFF) {
-        wane__fuse_see(&own->fuse, (double)step->signals.entropy);
+    wane__fuse_see(&own->fuse, (double)step->signals.entropy);
+    if (!isnan(own->fuse.spread))
         atomic_store_explicit(&g->spread, (float)own->fuse.spread, memory_order_relaxed);
-        wane__count(&g->fuse_tokens);
-    }
     if (!own->steers) return;
     struct wane__command command = wane__machine_step(&own->machine, step->index, &step->signals);
     if (isnan(wane__machine_value(&own->machine, &step->signals))) wane__count(&g->missing);
@@ -197,20 +204,45 @@ bool wane__model_governor_ends(struct wane__reply *reply) {
     const wane_tokens *context = &reply->context;
     struct wane__fuse *fuse = &reply->governor.fuse;
     int count_of = (int)context->count - reply->prompt_count;
+    if (fuse->rule != WANE_FUSE_OFF) wane__count(&reply->rows->governor->fuse_tokens);
     return wane__fuse_take(fuse, context->id + reply->prompt_count, count_of);
 }
 
 /* ---------------------------------------------------------- a model's profile */
 
-/* The probe that a profile and the wish for consistency need together. */
-static int set_probe(wane_model *model, const wane_profile *profile, bool consistency, wane_error *error) {
-    int layers = model->engine->facts.layers, layer = layers / 2;
-    bool kurtosis = profile->signal == WANE_SIGNAL_KURTOSIS;
-    if (kurtosis) layer = profile->layer;
-    const struct wane__probe_options options = {.layers = &layer,
-                                                .layer_count = kurtosis || consistency,
+/* Put a layer among those that are probed, in ascending order, each once. */
+static void add_layer(int *layers, int *count, int layer) {
+    int at = 0;
+    while (at < *count && layers[at] < layer) at++;
+    if (at < *count && layers[at] == layer) return;
+    memmove(layers + at + 1, layers + at, (size_t)(*count - at) * sizeof *layers);
+    layers[at] = layer;
+    (*count)++;
+}
+
+static int place_of(const int *layers, int count, int layer) {
+    for (int i = 0; i < count; i++)
+        if (layers[i] == layer) return i;
+    return 0;
+}
+
+/* The probe that these profiles and the wish for consistency need together; notes where each one's layer is. */
+static int set_probe(wane_model *model, struct wane__own_profile *own, int count, bool consistency,
+                     wane_error *error) {
+    int layers[2 + WANE_PROFILES_MOST], layer_count = 0, middle = model->engine->facts.layers / 2;
+    if (own[0].profile.signal == WANE_SIGNAL_KURTOSIS) middle = own[0].profile.layer;
+    if (consistency) add_layer(layers, &layer_count, middle);
+    for (int i = 0; i < count; i++)
+        if (own[i].profile.signal == WANE_SIGNAL_KURTOSIS)
+            add_layer(layers, &layer_count, own[i].profile.layer);
+    const struct wane__probe_options options = {.layers = layers,
+                                                .layer_count = layer_count,
                                                 .consistency = consistency};
-    return wane__model_probe_set(model, &options, error);
+    int status = wane__model_probe_set(model, &options, error);
+    if (status != WANE_OK) return status;
+    for (int i = 0; i < count; i++) own[i].at = place_of(layers, layer_count, own[i].profile.layer);
+    model->governor.consistency_at = place_of(layers, layer_count, middle);
+    return WANE_OK;
 }
 
 static int open_profile(wane_model *model, const char *path, wane_profile *profile, char **kept,
@@ -239,37 +271,67 @@ static int open_profile(wane_model *model, const char *path, wane_profile *profi
     return *kept != NULL ? WANE_OK : wane__fail(error, WANE_ENOMEM, "No memory for a profile.");
 }
 
-static void exchange(wane_model *model, const wane_profile *profile, char *path) {
-    wane__free(model->governor.path);
-    model->governor.profile = *profile;
-    model->governor.path = path;
-    atomic_store(&model->governor.said, false);
+/* Under the model's lock: `list` stands for the profiles from now on; the paths of those that go are freed. */
+static int exchange(wane_model *model, struct wane__own_profile *list, int added, wane_error *error) {
+    struct wane__model_governor *g = &model->governor;
+    int status = set_probe(model, list, 1 + added, g->consistency, error);
+    if (status != WANE_OK) return status;
+    for (int i = 0; i <= g->added; i++) {
+        bool stays = false;
+        for (int k = 0; k <= added; k++) stays = stays || list[k].path == g->own[i].path;
+        if (!stays) wane__free(g->own[i].path);
+    }
+    memcpy(g->own, list, (size_t)(1 + added) * sizeof *list);
+    g->added = added;
+    atomic_store(&g->said, false);
+    return WANE_OK;
+}
+
+/* Open a profile and put it at `at` of the list. */
+static int put_profile(wane_model *model, const char *path, int at, wane_error *error) {
+    struct wane__model_governor *g = &model->governor;
+    struct wane__own_profile list[1 + WANE_PROFILES_MOST];
+    char *kept = NULL;
+    memcpy(list, g->own, sizeof list);
+    int status = open_profile(model, path, &list[at].profile, &kept, error);
+    if (status != WANE_OK) return status;
+    list[at].path = kept;
+    status = exchange(model, list, at > g->added ? at : g->added, error);
+    if (status != WANE_OK) wane__free(kept);
+    return status;
 }
 
 int wane_model_set_profile(wane_model *model, const char *path, wane_error *error) {
-    wane_profile profile = {0};
-    char *kept = NULL;
     int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
-    status = open_profile(model, path, &profile, &kept, error);
-    if (status == WANE_OK) status = set_probe(model, &profile, model->governor.consistency, error);
-    if (status == WANE_OK)
-        exchange(model, &profile, kept);
-    else
-        wane__free(kept);
+    status = put_profile(model, path, 0, error);
     /* Whoever asked is told by what this returns. */
     if (status == WANE_ENOENT && path == NULL) atomic_store(&model->governor.said, true);
     wane__model_give(model);
     return status;
 }
 
-int wane_model_drop_profile(wane_model *model, wane_error *error) {
-    wane_profile none = {0};
-    wane_profile_init(&none);
+int wane_model_add_profile(wane_model *model, const char *path, int *number, wane_error *error) {
     int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
-    status = set_probe(model, &none, model->governor.consistency, error);
-    if (status == WANE_OK) exchange(model, &none, NULL);
+    const struct wane__model_governor *g = &model->governor;
+    *number = 1;
+    while (*number <= g->added && strcmp(g->own[*number].path, path) != 0) ++*number;
+    if (*number > WANE_PROFILES_MOST)
+        status = wane__fail(error, WANE_EINVAL, "A model has at most %d profiles besides its own.",
+                            WANE_PROFILES_MOST);
+    else if (*number > g->added)
+        status = put_profile(model, path, *number, error);
+    wane__model_give(model);
+    return status;
+}
+
+int wane_model_drop_profile(wane_model *model, wane_error *error) {
+    struct wane__own_profile none = {0};
+    wane_profile_init(&none.profile);
+    int status = wane__model_take(model, error);
+    if (status != WANE_OK) return status;
+    status = exchange(model, &none, 0, error);
     wane__model_give(model);
     return status;
 }
@@ -277,9 +339,10 @@ int wane_model_drop_profile(wane_model *model, wane_error *error) {
 int wane_model_set_consistency(wane_model *model, bool on, wane_error *error) {
     int status = wane__model_take(model, error);
     if (status != WANE_OK) return status;
-    if (on != model->governor.consistency) {
-        status = set_probe(model, &model->governor.profile, on, error);
-        if (status == WANE_OK) model->governor.consistency = on;
+    struct wane__model_governor *g = &model->governor;
+    if (on != g->consistency) {
+        status = set_probe(model, g->own, 1 + g->added, on, error);
+        if (status == WANE_OK) g->consistency = on;
     }
     wane__model_give(model);
     return status;
@@ -291,17 +354,20 @@ static uint64_t read_count(atomic_ullong *counter) {
 
 void wane_model_get_governor_state(wane_model *model, wane_governor_state *state) {
     struct wane__model_governor *g = &model->governor;
-    *state = (wane_governor_state){.given = g->path != NULL,
-                                   .on = g->path != NULL && g->profile.signal != WANE_SIGNAL_NONE,
+    *state = (wane_governor_state){.given = g->own[0].path != NULL,
+                                   .added = g->added,
                                    .consistency = g->consistency,
-                                   .profile = g->profile};
-    if (g->path != NULL) snprintf(state->path, sizeof state->path, "%s", g->path);
+                                   .profile = g->own[0].profile};
+    for (int i = 0; i <= g->added; i++)
+        state->on = state->on || (g->own[i].path != NULL && g->own[i].profile.signal != WANE_SIGNAL_NONE);
+    if (g->own[0].path != NULL) snprintf(state->path, sizeof state->path, "%s", g->own[0].path);
     for (int i = 0; i < WANE_STATES; i++) state->tokens[i] = read_count(&g->tokens[i]);
     for (int i = 0; i < WANE_FUSES; i++) state->fused[i] = read_count(&g->fused[i]);
     state->missing = read_count(&g->missing);
     state->commands = read_count(&g->commands);
     state->dropped = read_count(&g->dropped);
     state->fuse_tokens = read_count(&g->fuse_tokens);
+    state->entropies = read_count(&g->entropies);
     state->judged = read_count(&g->judged);
     state->inconsistent = read_count(&g->inconsistent);
     state->changed = read_count(&g->changed);

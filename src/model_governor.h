@@ -7,7 +7,8 @@
  *     token ─► fuse: does the reply go round in a loop?
  *
  * A row's signals steer the draw from that very row: they say how sure the model is of it. So a reply that is steered is a function of
- * its rows, whoever proposed its tokens; but tokens that come without a row have no signals, so that it neither asks nor fills the memo.
+ * its rows, whoever proposed its tokens; but tokens that come without a row have no signals, so that it neither asks nor fills the memo. One
+ * that only the fuse LOOP watches takes tokens of the memo until the fuse wants entropies.
  */
 #ifndef WANE_MODEL_GOVERNOR_H
 #define WANE_MODEL_GOVERNOR_H
@@ -21,19 +22,26 @@ struct wane__log;
 struct wane__choice;
 struct wane__source;
 struct wane__corrected;
-struct wane__model_governor {
-    /* Exchanged only while nothing stands on the model. */
+/* One profile, and its layer's place among those that are probed. */
+struct wane__own_profile {
     wane_profile profile;
-    char *path;       /* NULL: there is none */
-    bool consistency; /* the probe looks at blocks' outputs */
+    char *path; /* NULL: there is none */
+    int at;
+};
+struct wane__model_governor {
+    /* Exchanged only while nothing stands on the model. The first one is the model's own, the rest were added. */
+    struct wane__own_profile own[1 + WANE_PROFILES_MOST];
+    int added;
+    int consistency_at; /* which of the probed layers, where no profile says */
+    bool consistency;   /* the probe looks at blocks' outputs */
     /* Where attention's signals of a row come from; NULL: the model's probe. For tests. */
     void (*look)(void *user, int row, wane_signals *out);
     void *look_user;
     struct wane__log *log;
     atomic_bool said, said_consistency; /* what is asked for and is not there: once */
     atomic_ullong tokens[WANE_STATES], missing, commands, dropped;
-    atomic_ullong fused[WANE_FUSES], fuse_tokens, judged, inconsistent, changed;
-    _Atomic float spread, last_consistency; /* of the last token */
+    atomic_ullong fused[WANE_FUSES], fuse_tokens, entropies, judged, inconsistent, changed;
+    _Atomic float spread, last_consistency; /* of the last token that was looked at */
 };
 
 void wane__model_governor_init(struct wane__model_governor *governor, struct wane__log *log);

@@ -184,6 +184,9 @@ static int open_or_build(struct opening *o, wane_error *error) {
     snprintf(o->path, sizeof o->path, "%s/%s-%d.sketch", folder, o->digest, REVISION);
     result = o->options->head_rebuild ? WANE_ENOENT : open_sketch(o, error);
     if (result != WANE_ENOENT && result != WANE_EFORMAT) return result;
+    if (o->options->head_found && result == WANE_ENOENT)
+        return wane__fail(error, result, "there is no sketch of this model yet: %s", o->path);
+    if (o->options->head_found) return result;
     if (result == WANE_EFORMAT)
         wane__log(&o->model->log, WANE_LOG_WARN, "head: %s", error != NULL ? error->text : "damaged sketch");
     int failed = make_folder(folder);
@@ -245,6 +248,8 @@ int wane__model_head_open(wane_model *model, const wane_model_options *options, 
     int result = check_options(options, error);
     if (result != WANE_OK) return result;
     if (options->vocab_only) return WANE_OK;
+    wane__rows_set_shadow(&model->rows,
+                          options->shadow); /* drafts and the memo are looked at by the same share */
     if (options->head == WANE_HEAD_DENSE) {
         set_reason(model, "chosen");
         return WANE_OK;
@@ -260,7 +265,6 @@ int wane__model_head_open(wane_model *model, const wane_model_options *options, 
     }
     if (result == WANE_ECANCELLED) return wane__fail(error, result, "%s", reason.text);
     if (result != WANE_OK) return give_up(model, reason.text);
-    wane__rows_set_shadow(&model->rows, options->shadow);
     model->rows.pace.always = options->head_always;
     model->rows.mode = WANE_HEAD_CERTIFIED;
     fill_state(&o);
@@ -280,10 +284,9 @@ int wane_model_set_head(wane_model *model, int head, wane_error *error) {
     }
     if (wane__model_take(model, error) != WANE_OK) return WANE_EBUSY;
     model->rows.mode = head;
-    if (!model->rows.off)
-        set_reason(model, head == WANE_HEAD_CERTIFIED ? ""
-                          : model->rows.head == NULL  ? model->rows.state.reason
-                                                      : "chosen");
+    set_reason(model, head == WANE_HEAD_CERTIFIED ? ""
+                      : model->rows.head == NULL  ? model->rows.state.reason
+                                                  : "chosen");
     wane__rows_settle(&model->rows);
     wane__model_give(model);
     return WANE_OK;
@@ -293,9 +296,13 @@ void wane_model_get_head_state(wane_model *model, wane_head_state *state) {
     pthread_mutex_lock(&model->rows.lock);
     *state = model->rows.state;
     pthread_mutex_unlock(&model->rows.lock);
-    if (!wane__rows_lack(&model->rows, WANE_FEATURE_HEAD)) return;
+    bool diverged = wane__divergence_is_off(&model->rows.watch[WANE_WATCHED_HEAD]);
+    if (!diverged && !wane__rows_lack(&model->rows, WANE_FEATURE_HEAD)) return;
     state->certified = false;
-    if (state->reason[0] == '\0') state->reason = "switched off";
+    if (diverged)
+        state->reason = "switched off after divergences from the dense head";
+    else if (state->reason[0] == '\0')
+        state->reason = "switched off";
 }
 
 /* Texts of the caller's, through the body and into moments; the model is nobody else's meanwhile. */

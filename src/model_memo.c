@@ -2,7 +2,7 @@
  * model_memo.c - a model and its memo: digests of requests, the two places in a token's way, the public functions.
  *
  * Owns what a digest is made of: everything in a request that changes which token is drawn from a row. Refuses to answer where a
- * repetition would not be one: no seed, logprobs, a table that takes part in the choice, a governor or a fuse at work, no head.
+ * repetition would not be one: no seed, logprobs, a table that takes part in the choice, a governor at work, a fuse that looks at the row, no head.
  */
 #include "model_memo.h"
 
@@ -15,6 +15,7 @@
 #include "model.h"
 #include "model_table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
@@ -50,7 +51,7 @@ static void add_quality(XXH3_state_t *state, const wane_quality *q) {
 void wane__recall_init(struct wane__recall *recall, const wane_generation *generation) {
     const wane_sampling *s = &generation->sampling;
     bool greedy = s->temperature == 0;
-    *recall = (struct wane__recall){.indexed = !greedy};
+    *recall = (struct wane__recall){.indexed = !greedy, .asked = -1};
     recall->able = !generation->no_memo && s->top_logprobs < 0 && (greedy || s->seeded);
     XXH3_state_t *state = recall->able ? XXH3_createState() : NULL;
     if (state == NULL) recall->able = false;
@@ -85,8 +86,8 @@ void wane__recall_begin(struct wane__reply *reply, struct wane__model_memo *memo
     if (memo == NULL || !recall->able || rows->mode == WANE_HEAD_NONE) return;
     if (!wane__reply_has(reply, WANE_FEATURE_MEMO)) return;
     if (rows->table != NULL && rows->table->argmax) return;
-    if (reply->tap != NULL) return; /* a trace wants every token's candidates */
-    if (reply->governor.on) return; /* it wants every row's signals */
+    if (reply->tap != NULL) return;    /* a trace wants every token's candidates */
+    if (reply->governor.every) return; /* it wants every row's signals */
     int number = wane__memo_tenant(memo->memo, tenant);
     if (number < 0) return;
     recall->tenant = (uint32_t)number;
@@ -108,13 +109,78 @@ static struct wane__memo_key key_of(const struct wane__reply *reply) {
                                    .tenant = recall->tenant};
 }
 
+static struct wane__divergence *watch_of(const struct wane__reply *reply) {
+    return &reply->rows->watch[WANE_WATCHED_MEMO];
+}
+
+/* A tenth of the share: all tokens that were skipped go through the body for it. */
+static bool check_is_due(struct wane__model_memo *memo, const struct wane__rows *rows) {
+    uint64_t below = rows->shadow_below == UINT64_MAX ? UINT64_MAX : rows->shadow_below / 10;
+    return below > 0 && wane__mix64(++memo->taken) <= below;
+}
+
 int32_t wane__recall_next(struct wane__reply *reply, bool take) {
-    struct wane__model_memo *memo = reply->recall.memo;
+    struct wane__recall *recall = &reply->recall;
+    struct wane__model_memo *memo = recall->memo;
+    if (reply->governor.fuse.wants) return -1; /* a row is wanted */
     if (memo == NULL || wane__rows_lack(reply->rows, WANE_FEATURE_MEMO)) return -1;
+    if (recall->asked == reply->reply_count || wane__divergence_is_off(watch_of(reply))) return -1;
     const struct wane__memo_key key = key_of(reply);
     int32_t token = wane__memo_find(memo->memo, &key, take);
-    if (take && token >= 0) wane__count(&memo->hits);
+    if (!take || token < 0) return token;
+    if (check_is_due(memo, reply->rows)) {
+        recall->asked = reply->reply_count;
+        recall->expected = token;
+        return -1;
+    }
+    wane__count(&memo->hits);
     return token;
+}
+
+/* By how much less likely than all that the draw chose from the row holds a token, at least; 0: it is one of them. */
+static float distance_behind(struct wane__reply *reply, int32_t token) {
+    enum { LOOKED_AT = 64 };
+    const struct wane__choice *choice = &reply->step.choice;
+    struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
+    struct wane__candidate best[LOOKED_AT];
+    int found = 0, at = 0;
+    if (source == NULL ||
+        wane__sampler_best_drawn(reply->sampler, source, LOOKED_AT, best, &found, NULL) != WANE_OK ||
+        found == 0)
+        return 0;
+    while (at < found - 1 && best[at].token != token) at++;
+    float last = best[0].logit;
+    if (choice->candidate_count > 0 && choice->candidate_count <= found)
+        last = fminf(last, best[choice->candidate_count - 1].logit);
+    else if (choice->candidate_count > found)
+        last = best[found - 1].logit;
+    return last - best[at].logit;
+}
+
+/*
+ * The body answered where the memo would have. Batches change floats, and so may tokens that lie close together: that is no
+ * divergence, and the first answer stands. One is a token that the row leaves clearly behind all that it would have drawn from; then
+ * the body's token stands, in the memo as well.
+ */
+static void judge(struct wane__reply *reply, const struct wane__memo_key *key) {
+    struct wane__recall *recall = &reply->recall;
+    struct wane__step *step = &reply->step;
+    int32_t drawn = step->choice.token;
+    float behind = drawn == recall->expected ? 0 : distance_behind(reply, recall->expected);
+    step->looked |= 1u << WANE_WATCHED_MEMO;
+    if (!(behind > WANE__CLEARLY_LESS)) {
+        step->choice.token = recall->expected;
+        step->is_end = reply->engine->ops->is_end(reply->engine, recall->expected);
+        wane__divergence_same(watch_of(reply));
+        return;
+    }
+    step->parted |= 1u << WANE_WATCHED_MEMO;
+    wane__memo_correct(recall->memo->memo, key, drawn);
+    wane__divergence_found(
+        watch_of(reply), reply->engine->log,
+        "the memo says token %d as token %d of a reply; the body draws %d, and holds the other "
+        "to be less likely by %.3g",
+        recall->expected, reply->reply_count, drawn, (double)behind);
 }
 
 static void settle(struct wane__model_memo *memo) {
@@ -129,6 +195,11 @@ void wane__recall_keep(struct wane__reply *reply) {
     struct wane__model_memo *memo = reply->recall.memo;
     if (memo == NULL || wane__rows_lack(reply->rows, WANE_FEATURE_MEMO)) return;
     const struct wane__memo_key key = key_of(reply);
+    if (reply->recall.asked == reply->reply_count) {
+        judge(reply, &key);
+        return;
+    }
+    if (wane__divergence_is_off(watch_of(reply))) return;
     wane__memo_add(memo->memo, &key, reply->step.choice.token);
     wane__count(&memo->misses);
     settle(memo);

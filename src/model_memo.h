@@ -2,8 +2,8 @@
  * model_memo.h - a model's memo, and a reply's view of it: what its tokens depend on besides the context.
  *
  *     reply ─► recall ──known─► wane__layer_repeat: the token walks on without a row
- *                │ not known
- *                └─► body, head, draw ─► remember
+ *                │ not known, or to be looked at (the shadow check)
+ *                └─► body, head, draw ─► compare ─► remember
  *
  * Belongs to the decoding thread; the counters may be read from any.
  */
@@ -40,6 +40,7 @@ struct wane__model_memo {
     char *path;   /* NULL: none */
     char *origin; /* whose floats; for the file */
     int vocab_size;
+    uint64_t taken; /* tokens asked for to be repeated, for the share that is looked at */
     atomic_ullong entries, bytes, hits, misses, evictions;
     struct wane__memo_saver saver;
 };
@@ -49,8 +50,10 @@ struct wane__recall {
     struct wane__model_memo *memo; /* NULL: not for this reply */
     struct wane__context_name digest;
     uint32_t tenant;
-    bool able;    /* the request may be repeated: greedy or seeded, no logprobs, not against its wish */
-    bool indexed; /* the draw depends on the token's index in the reply: it is no greedy one */
+    int asked;        /* index of the token that is drawn in spite of what the memo says; -1: none is */
+    int32_t expected; /* and what that is */
+    bool able;        /* the request may be repeated: greedy or seeded, no logprobs, not against its wish */
+    bool indexed;     /* the draw depends on the token's index in the reply: it is no greedy one */
 };
 
 /* What the request's tokens depend on. Any thread. */

@@ -31,8 +31,9 @@ static int tokenizer_digest(struct wane__engine *engine, char hex[33], wane_erro
 }
 
 /* Once a model: a vocabulary's texts are as many as there are tokens. */
-static int tokenizer_of(wane_model *model, char hex[33], wane_error *error) {
+int wane_model_tokenizer(wane_model *model, char hex[33], wane_error *error) {
     int status = WANE_OK;
+    wane__clear(error);
     pthread_mutex_lock(&model->digest_lock);
     if (model->tokenizer[0] == '\0') status = tokenizer_digest(model->engine, model->tokenizer, error);
     memcpy(hex, model->tokenizer, sizeof model->tokenizer);
@@ -44,7 +45,7 @@ int wane__model_origin(wane_model *model, struct wane__trace_origin *origin, wan
     struct wane__engine *engine = model->engine;
     *origin =
         (struct wane__trace_origin){.version = WANE__TRACE_VERSION, .vocab_size = engine->facts.vocab_size};
-    int status = tokenizer_of(model, origin->tokenizer, error);
+    int status = wane_model_tokenizer(model, origin->tokenizer, error);
     if (status != WANE_OK) return status;
     if (engine->facts.path[0] != '\0') return wane_model_digest(model, origin->model, error);
     memcpy(origin->model, origin->tokenizer,

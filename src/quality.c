@@ -98,6 +98,7 @@ int wane_quality_check(const wane_quality *q, wane_error *error) {
         {"breaker_wakes", q->breaker_wakes, 0, 1 << 24},
         {"breaker_seconds", q->breaker_seconds, 1, 86400},
         {"breaker_temperature", q->breaker_temperature, 0, 100},
+        {"profile", q->profile, 0, WANE_PROFILES_MOST},
         {"stability", q->stability, 0.01f, 100},
         {"fuse", q->fuse, WANE_FUSE_OFF, WANE_FUSES - 1},
         {"fuse_window", q->fuse_window, 2, 64},

@@ -22,9 +22,10 @@ enum {
     BITS = 20, /* 1,048,576 weights */
     SEED_OF_REPLY = 2,
     SEED_OF_PROMPT = 3,
-    HELD_OF = 5, /* every fifth prompt */
-    LEAST = 10,  /* ratings of either kind that are learned from */
-    MOST = 20000 /* replies, the newest: their features take about 25 KB each */
+    HELD_OF = 5,  /* every fifth prompt */
+    LEAST = 10,   /* ratings of either kind that are learned from */
+    MOST = 20000, /* replies, the newest: their features take about 25 KB each */
+    SEATS = 1 << 16
 };
 
 /* ------------------------------------------------------------------- asking */
@@ -81,9 +82,15 @@ struct rated {
     struct wane__features features;
 };
 
+/*
+ * `seat`: where the reply of a hash is in the list, plus 1; the next seats are tried where one is taken. There are more than twice as many
+ * seats as replies that stay, and all are laid anew when so many more have come that taken ones would be in the way.
+ */
 struct pool {
     struct rated *list;
     size_t count, room, added;
+    uint32_t *seat;
+    size_t taken;
     wane_reward_report *report;
     int status;
     wane_error *error;
@@ -92,13 +99,35 @@ struct pool {
 static void free_pool(struct pool *pool) {
     for (size_t i = 0; i < pool->count; i++) wane__features_free(&pool->list[i].features);
     wane__free(pool->list);
+    wane__free(pool->seat);
 }
 
 /* The entry of a reply that was rated before: its last rating counts. */
 static struct rated *find(struct pool *pool, uint64_t response) {
-    for (size_t i = pool->count; i-- > 0;)
-        if (pool->list[i].response == response) return &pool->list[i];
+    for (size_t at = (size_t)response % SEATS; pool->seat[at] != 0; at = (at + 1) % SEATS) {
+        struct rated *r = &pool->list[pool->seat[at] - 1];
+        if (r->response == response)
+            return r; /* a seat of one that had to go leads to another, which has its own hash */
+    }
     return NULL;
+}
+
+static void sit_down(struct pool *pool, const struct rated *r) {
+    size_t at = (size_t)r->response % SEATS;
+    while (pool->seat[at] != 0) at = (at + 1) % SEATS;
+    pool->seat[at] = (uint32_t)(r - pool->list) + 1;
+    pool->taken++;
+}
+
+/* Has just got its hash. */
+static void seat_reply(struct pool *pool, const struct rated *r) {
+    if (pool->taken < SEATS / 4 * 3) {
+        sit_down(pool, r);
+        return;
+    }
+    memset(pool->seat, 0, SEATS * sizeof *pool->seat);
+    pool->taken = 0;
+    for (size_t i = 0; i < pool->count; i++) sit_down(pool, &pool->list[i]);
 }
 
 /* The newest MOST stay. */
@@ -136,6 +165,7 @@ static bool take(void *user, const wane_feedback_entry *e) {
             return false;
         }
         r->response = response;
+        seat_reply(pool, r);
         r->prompt = XXH3_64bits(prompt, prompt_size);
         pool->status =
             wane__features_add(&r->features, e->reply, reply_size, SEED_OF_REPLY, BITS, pool->error);
@@ -244,7 +274,10 @@ int wane_reward_train(const wane_reward_train_options *o, wane_reward_report *re
     wane_reward_report own = {.auc = (double)NAN, .low = (double)NAN, .high = (double)NAN};
     struct pool pool = {.report = &own, .error = error};
     struct wane__linear *model = wane__alloc_zero(1, sizeof *model);
-    int status = model != NULL ? WANE_OK : wane__fail(error, WANE_ENOMEM, "No memory for a reward model.");
+    pool.seat = wane__alloc_zero(SEATS, sizeof *pool.seat);
+    int status = model != NULL && pool.seat != NULL
+                     ? WANE_OK
+                     : wane__fail(error, WANE_ENOMEM, "No memory for a reward model.");
     if (model != NULL) {
         model->kind = WANE__LINEAR_REWARD;
         model->classes = 1;

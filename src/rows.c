@@ -20,12 +20,14 @@ void wane__rows_init(struct wane__rows *rows, struct wane__engine *engine) {
     *rows = (struct wane__rows){.engine = engine, .mode = WANE_HEAD_DENSE, .scan_most = 1};
     rows->state.reason = rows->state.path = rows->state.kernel = "";
     wane__pace_init(&rows->pace);
+    wane__divergences_init(rows->watch);
     pthread_mutex_init(&rows->lock, NULL);
 }
 
 void wane__rows_close(struct wane__rows *rows) {
     wane__head_free(rows->head);
     rows->head = NULL;
+    wane__divergences_close(rows->watch);
     pthread_mutex_destroy(&rows->lock);
 }
 
@@ -34,8 +36,8 @@ void wane__rows_set_shadow(struct wane__rows *rows, double share) {
 }
 
 bool wane__rows_certified(const struct wane__rows *rows) {
-    return rows->head != NULL && rows->mode == WANE_HEAD_CERTIFIED && !rows->off &&
-           !wane__rows_lack(rows, WANE_FEATURE_HEAD);
+    return rows->head != NULL && rows->mode == WANE_HEAD_CERTIFIED &&
+           !wane__divergence_is_off(&rows->watch[WANE_WATCHED_HEAD]) && !wane__rows_lack(rows, WANE_FEATURE_HEAD);
 }
 
 /* ------------------------------------------------------------------- decode */
@@ -259,36 +261,29 @@ static bool same_logits(struct wane__rows *rows, int row, const struct wane__row
 
 void wane__rows_judge(struct wane__rows *rows, int row, struct wane__row *view, int status,
                       const struct wane__choice *certified, const struct wane__choice *dense) {
+    struct wane__divergence *watch = &rows->watch[WANE_WATCHED_HEAD];
     struct wane__log *log = rows->engine->log;
     int token;
-    bool diverged = true;
+    bool same = false;
     if (status != WANE_OK)
-        wane__log(log, WANE_LOG_ERROR,
-                  "head: the certified draw failed (%s) where the dense one gave token %d",
-                  wane_strerror(status), dense->token);
+        wane__divergence_found(watch, log, "the certified draw failed (%s) where the dense one gave token %d",
+                               wane_strerror(status), dense->token);
     else if (certified->token != dense->token)
-        wane__log(log, WANE_LOG_ERROR, "head: divergence: certified token %d, dense token %d",
-                  certified->token, dense->token);
+        wane__divergence_found(watch, log, "certified token %d, dense token %d", certified->token,
+                               dense->token);
     else if (!same_candidates(rows, certified, dense))
-        wane__log(log, WANE_LOG_ERROR, "head: divergence: token %d from other candidates than the dense ones",
-                  dense->token);
+        wane__divergence_found(watch, log, "token %d from other candidates than the dense ones",
+                               dense->token);
     else if (!same_logits(rows, row, view, &token))
-        wane__log(log, WANE_LOG_ERROR,
-                  "head: divergence: the rescored logit of token %d is not the dense one", token);
+        wane__divergence_found(watch, log, "the rescored logit of token %d is not the dense one", token);
     else
-        diverged = false;
-    rows->divergences += diverged;
-    bool off = !rows->off && rows->divergences >= WANE__DIVERGENCES_MOST;
+        same = true;
+    if (same) wane__divergence_same(watch);
+    rows->divergences += !same;
     pthread_mutex_lock(&rows->lock);
     rows->state.shadow_checks++;
-    rows->state.divergences += diverged;
-    if (off) rows->state.reason = "switched off after divergences from the dense head";
+    rows->state.divergences += !same;
     pthread_mutex_unlock(&rows->lock);
-    if (!off) return;
-    rows->off = true;
-    wane__log(log, WANE_LOG_ERROR,
-              "head: switched off after %d divergences; the dense head runs from here on",
-              WANE__DIVERGENCES_MOST);
 }
 
 void wane__rows_settle(struct wane__rows *rows) {
@@ -297,7 +292,8 @@ void wane__rows_settle(struct wane__rows *rows) {
     if (rows->head != NULL) wane__head_get_counts(rows->head, &counts);
     pthread_mutex_lock(&rows->lock);
     wane_head_state *state = &rows->state;
-    state->certified = wane__rows_certified(rows);
+    state->certified =
+        rows->head != NULL && rows->mode == WANE_HEAD_CERTIFIED; /* unless it is off: the reader looks */
     state->rows = counts.rows;
     state->questions = counts.questions;
     state->survivors1 = counts.survivors1;

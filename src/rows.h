@@ -11,6 +11,7 @@
 #ifndef WANE_ROWS_H
 #define WANE_ROWS_H
 
+#include "divergence.h"
 #include "engine/engine.h"
 #include "head/head.h"
 #include "model_correct.h"
@@ -30,8 +31,6 @@ enum wane__origin {
 
 /* So many candidates are compared in a shadow check. */
 #define WANE__CHECKED_MOST 64
-/* After so many divergences the head is switched off: one is a miss that `k` allows or a fault, three are a fault. */
-#define WANE__DIVERGENCES_MOST 3
 
 struct wane__model_gate;
 struct wane__model_governor;
@@ -47,7 +46,6 @@ struct wane__rows {
     int mode;                       /* WANE_HEAD_…, as asked for */
     int scan_most;                  /* rows in one scan */
     bool keep; /* the next decode's hidden rows will be looked at by others; they set it for each one */
-    bool off;  /* switched off after divergences */
     atomic_uint switched_off; /* 1 << WANE_FEATURE_… for each that no reply has; from any thread */
     uint64_t shadow_below;    /* a hash below it: check */
     uint64_t calls;           /* decodes, for that hash */
@@ -74,7 +72,8 @@ struct wane__rows {
     /* What others see. */
     pthread_mutex_t lock;
     wane_head_state state;
-    uint64_t divergences; /* the decoding thread's copy */
+    struct wane__divergence watch[WANE_WATCHED]; /* of the head, and of what stands on its rows */
+    uint64_t divergences;                        /* of the head; the decoding thread's copy */
 };
 
 /* A row as the layer takes it. */

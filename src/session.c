@@ -325,6 +325,10 @@ int wane_session_set_flags(wane_session *session, uint64_t flags, wane_error *er
     return WANE_OK;
 }
 
+const struct wane__reply *wane__session_reply(const wane_session *session) {
+    return &session->reply;
+}
+
 void wane__session_rest(wane_session *session, struct wane__session_parts *parts) {
     drop_rows(session);
     session->started = false;

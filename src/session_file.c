@@ -167,6 +167,17 @@ static int check_same(wane_model *model, const char *path, const wane_session_fi
     return WANE_OK;
 }
 
+int wane_session_file_check(const char *path, wane_model *model, wane_session_file *file, wane_error *error) {
+    int status = wane_session_file_info(path, file, error);
+    if (status != WANE_OK) return status;
+    file->same_settings = strcmp(file->settings, model->settings) == 0;
+    status = check_same(model, path, file, error);
+    if (status == WANE_OK) return status;
+    wane_session_file_free(file);
+    *file = (wane_session_file){0};
+    return status;
+}
+
 static int restore(wane_session *session, wane_model *model, const struct wane__session_bytes *parsed,
                    const char *path, wane_error *error) {
     struct wane__engine *engine = model->engine;

@@ -11,6 +11,9 @@ struct wane__session_parts {
     int held;                  /* of them, in the engine                     */
 };
 
+struct wane__reply;
+/* The reply under way, or the last one. */
+const struct wane__reply *wane__session_reply(const wane_session *session);
 /* A reply under way ends. */
 void wane__session_rest(wane_session *session, struct wane__session_parts *parts);
 /* The engine's sequence holds these tokens now; none: nothing is known of it. */

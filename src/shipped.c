@@ -1,6 +1,8 @@
 /* shipped.c - finds files that come with wane. Refuses to read them. */
 #include "shipped.h"
 
+#include "wane.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,4 +32,8 @@ bool wane__shipped(const char *file, char *out, size_t room) {
         if (size > 0 && (size_t)size < room && access(out, R_OK) == 0) return true;
     }
     return false;
+}
+
+bool wane_shipped_file(const char *name, char *out, size_t room) {
+    return wane__shipped(name, out, room);
 }

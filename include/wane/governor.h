@@ -88,7 +88,13 @@ WANE_API int wane_profile_save(const wane_profile *profile, const char *path, wa
  * model. On failure the profile before stays. A profile without a signal is taken, and steers nothing: wane_governor_state says so.
  */
 WANE_API int wane_model_set_profile(wane_model *model, const char *path, wane_error *error);
-/* No profile any more; counters stay. WANE_EBUSY as above. */
+/*
+ * A further profile, that of a domain: replies whose wane_quality.profile is `number` (from 1 on) are steered by it instead. Refused as above,
+ * and WANE_EINVAL beyond WANE_PROFILES_MOST. The same path again has the same number.
+ */
+enum { WANE_PROFILES_MOST = 64 };
+WANE_API int wane_model_add_profile(wane_model *model, const char *path, int *number, wane_error *error);
+/* No profile any more, nor any that was added; counters stay. WANE_EBUSY as above. */
 WANE_API int wane_model_drop_profile(wane_model *model, wane_error *error);
 /*
  * Look at two neighbouring blocks' outputs as well, for wane_quality.consistency: those of the profile's layer and the one before it, or in
@@ -99,7 +105,8 @@ WANE_API int wane_model_set_consistency(wane_model *model, bool on, wane_error *
 /* A moment's picture. Counters never fall. */
 typedef struct wane_governor_state {
     bool given;                   /* the model has a profile                                       */
-    bool on;                      /* … with a signal                                               */
+    bool on;                      /* it, or one that was added, has a signal                       */
+    int added;                    /* profiles that were added                                      */
     bool consistency;             /* blocks' outputs are looked at                                 */
     char path[1024];              /* of the profile; cut where it is longer                        */
     wane_profile profile;         /* all of it; as wane_profile_init leaves it where there is none */
@@ -109,11 +116,12 @@ typedef struct wane_governor_state {
     uint64_t dropped;             /* of them: their tokens had been drawn, or came without a draw  */
     uint64_t fused[WANE_FUSES];   /* replies that the fuse ended, by its rule; OFF stays 0         */
     uint64_t fuse_tokens;         /* that the fuse looked at                                       */
+    uint64_t entropies;           /* rows whose entropy was taken                                  */
     uint64_t judged;              /* tokens with a consistency                                     */
     uint64_t inconsistent;        /* of them: below the limit, and drawn twice                     */
     uint64_t changed;             /* of them: the second draw stood                                */
-    float entropy_spread;         /* of the last entropies at the newest token, nats; NAN: not known     */
-    float last_consistency;       /* of the newest token; NAN: not known                                 */
+    float entropy_spread;   /* of the last entropies where they were last looked at, nats; NAN: not yet   */
+    float last_consistency; /* of the newest token; NAN: not known                                 */
 } wane_governor_state;
 
 /* Thread-safe. */

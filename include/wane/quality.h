@@ -68,11 +68,14 @@ struct wane_quality {
 
     /* The governor and what stands behind it (wane/governor.h); in mode WANE only. */
     bool governor;    /* the model's profile sets temperature and top-p, token by token; default false */
+    int profile;      /* that steers: 0 (default): the model's own; else wane_model_add_profile's number */
     float stability;  /* SST: scale of the profile's thresholds; 0.01..100, default 1; more: rarer     */
     int fuse;         /* WANE_FUSE_…; default LOOP                                                     */
     int fuse_window;  /* tokens; 2..64, default 5                                                      */
     float fuse_limit; /* nats: the standard deviation of their entropies is below it; 0..10, default 0.03 */
-    int fallback;     /* WANE_FALLBACK_…; default CONSERVATIVE                                         */
+    bool
+        entropies; /* take the entropy of every row, not only where the fuse may come to need it; default false */
+    int fallback; /* WANE_FALLBACK_…; default CONSERVATIVE                                         */
     float
         consistency; /* cosine of two neighbouring blocks' outputs below which a token is drawn again; 0..1; 0 (default): off */
 };

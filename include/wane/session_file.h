@@ -71,6 +71,9 @@ WANE_API int wane_session_load(wane_session *session, const char *path, wane_ses
                                wane_error *error);
 /* Look at a file without a model; it is checked as for loading, as far as that goes. */
 WANE_API int wane_session_file_info(const char *path, wane_session_file *file, wane_error *error);
+/* The same, and whether wane_session_load would take it for a session of `model`; its errors. Sets `same_settings`. */
+WANE_API int wane_session_file_check(const char *path, wane_model *model, wane_session_file *file,
+                                     wane_error *error);
 WANE_API void wane_session_file_free(wane_session_file *file);
 
 #ifdef __cplusplus

@@ -127,13 +127,19 @@ typedef struct wane_table_state {
     char digest[65];  /* "" while it is off                                 */
     uint32_t entries, positions, continuations;
     uint64_t bytes;
-    uint64_t reloads, failures; /* of reloading */
+    bool diverged;              /* it is off because it did (wane/alerts.h) */
+    uint64_t reloads, failures; /* of reloading                             */
+    uint64_t failed_in_row;     /* failures since a table was last taken in */
     /* Tokens, since the model was loaded. */
     uint64_t strict, rank; /* hits, by grade                                */
     uint64_t miss;         /* the context is in the table, but does not fit */
     uint64_t absent;       /* it is not                                     */
     uint64_t source[5];    /* records found, by WANE_TABLE_…                */
     uint64_t taken;        /* tokens that WANE_TABLE_ARGMAX took            */
+    /* Tokens for which it was no help, and their way from the lookup on: corrections, draw, gate. */
+    uint64_t fallbacks;
+    double fallback_seconds;     /* of all of them                           */
+    double fallback_quantile[3]; /* seconds: 0.5, 0.9, 0.99 of the last five to ten minutes; 0: none */
 } wane_table_state;
 
 /* Thread-safe. */

@@ -9,6 +9,7 @@
 #define WANE_TUNE_H
 
 #include "../wane.h"
+#include "diversity.h"
 #include "governor.h"
 
 #ifdef __cplusplus
@@ -35,9 +36,7 @@ typedef struct wane_tune_options {
     void *progress_user;
 } wane_tune_options;
 
-typedef struct wane_tune_interval {
-    double value, low, high; /* 95 %; NAN: cannot be said */
-} wane_tune_interval;
+typedef wane_interval wane_tune_interval;
 
 /* One signal at one layer. */
 typedef struct wane_tune_row {

@@ -33,6 +33,8 @@ struct bench_run {
 int bench_work_open(struct bench_work *work, wane_model *model, char *const *texts, int text_count, int count,
                     int steps, wane_error *error);
 void bench_work_close(struct bench_work *work);
+/* A prompt of so many tokens: those of the work over and over. Its `id` is free()d. */
+void bench_long_prompt(const struct bench_work *work, int tokens, wane_tokens *prompt);
 
 /* Streams `first` … `first + streams - 1` of the work through the engine's own loop. `run->ids` has room. */
 int bench_engine(const struct bench_work *work, int first, int streams, struct bench_run *run,
@@ -63,6 +65,11 @@ int bench_draft(const struct settings *settings);
 int bench_memo(const struct settings *settings);
 /* The same requests in the modes off, legacy and wane: cmd_bench calls it for `wane bench layer`. */
 int bench_layer(const struct settings *settings);
+/* The acceptance run, and two of them side by side: `wane bench protocol`, `wane bench compare`. */
+int bench_protocol(const struct settings *settings);
+int bench_compare(const struct settings *settings);
+/* Two sides of the governor: diversity, loops, right answers. */
+int bench_governor(const struct settings *settings);
 /* Says so when the machine is busy; returns its load. */
 double bench_load(void);
 

@@ -36,6 +36,17 @@ int bench_work_open(struct bench_work *work, wane_model *model, char *const *tex
     return WANE_OK;
 }
 
+void bench_long_prompt(const struct bench_work *work, int tokens, wane_tokens *prompt) {
+    size_t want = (size_t)tokens;
+    *prompt = (wane_tokens){.id = text_alloc(want * sizeof *prompt->id), .capacity = want};
+    while (prompt->count < want) {
+        const wane_tokens *piece = &work->prompts[prompt->count % (size_t)work->count];
+        size_t room = want - prompt->count, take = piece->count < room ? piece->count : room;
+        memcpy(prompt->id + prompt->count, piece->id, take * sizeof *prompt->id);
+        prompt->count += take;
+    }
+}
+
 void bench_work_close(struct bench_work *work) {
     for (int i = 0; i < work->count; i++) wane_tokens_free(&work->prompts[i]);
     free(work->prompts);

@@ -4,7 +4,7 @@
  * One loaded model and one scheduler; the same seeded requests go through it in the modes off, legacy and wane by turns, at several
  * widths. Beside the figures stand what the method's originals claimed of theirs. Then one stream at growing lengths of context.
  */
-#include "bench_layer.h"
+#include "bench_clients.h"
 #include "text.h"
 
 #include <math.h>
@@ -12,7 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTHS_MOST = 8, LENGTHS_MOST = 5, STREAMS_MOST = 21 }; /* three answers each: at most 63 sequences */
+enum {
+    LAYER_MODES = 3,
+    WIDTHS_MOST = 8,
+    LENGTHS_MOST = 5,
+    STREAMS_MOST = 21
+}; /* three answers each: at most 63 sequences */
 
 static const int modes[LAYER_MODES] = {WANE_MODE_OFF, WANE_MODE_LEGACY, WANE_MODE_WANE};
 enum { OFF, LEGACY, WANE };
@@ -29,7 +34,7 @@ struct layer {
     wane_quality quality[LAYER_MODES];
     int width[WIDTHS_MOST], widths;
     int rounds, each; /* requests of a round, at each width: `each` for a stream */
-    struct layer_cell cell[WIDTHS_MOST][LAYER_MODES];
+    struct client_cell cell[WIDTHS_MOST][LAYER_MODES];
     struct length length[LENGTHS_MOST];
     int lengths;
     double load;
@@ -60,10 +65,28 @@ static int widest(struct layer *layer) {
     return most;
 }
 
+static void add_part(wane_correction_part *sum, const wane_correction_part *before,
+                     const wane_correction_part *after) {
+    sum->ran += after->ran - before->ran;
+    sum->changed += after->changed - before->changed;
+}
+
+/* What was counted from `before` to `after`, added to `sum`. */
+static void add_corrections(wane_correction_state *sum, const wane_correction_state *before,
+                            const wane_correction_state *after) {
+    sum->tokens += after->tokens - before->tokens;
+    sum->changed += after->changed - before->changed;
+    sum->draws += after->draws - before->draws;
+    add_part(&sum->clamp, &before->clamp, &after->clamp);
+    add_part(&sum->dialogue, &before->dialogue, &after->dialogue);
+    add_part(&sum->vote, &before->vote, &after->vote);
+    add_part(&sum->rules, &before->rules, &after->rules);
+}
+
 static int measure_cell(struct layer *layer, int w, int m, int round, wane_error *error) {
-    struct layer_cell *cell = &layer->cell[w][m], warm = {.request = cell->request};
+    struct client_cell *cell = &layer->cell[w][m], warm = {.request = cell->request};
     int count = layer->width[w] * layer->each;
-    struct layer_load load = {
+    struct client_load load = {
         .model = layer->work.model,
         .scheduler = layer->scheduler,
         .work = &layer->work,
@@ -74,14 +97,14 @@ static int measure_cell(struct layer *layer, int w, int m, int round, wane_error
     };
     wane_correction_state before, after;
     wane_model_get_correction_state(layer->work.model, &before);
-    int code = layer_run(&load, round < 0 ? &warm : cell, error);
+    int code = clients_run(&load, round < 0 ? &warm : cell, error);
     wane_model_get_correction_state(layer->work.model, &after);
     if (round < 0) {
         free(warm.gap_ms.value);
         free(warm.first_ms.value);
         free(warm.whole_ms.value);
     } else {
-        layer_add_corrections(&layer->corrected[m], &before, &after);
+        add_corrections(&layer->corrected[m], &before, &after);
     }
     return code;
 }
@@ -107,33 +130,26 @@ static int measure_widths(struct layer *layer, wane_error *error) {
 
 /* One stream behind a context of about so many tokens: the built-in prompts over and over. */
 static int measure_length(struct layer *layer, struct length *length, wane_error *error) {
-    struct layer_cell cell = {.request = text_alloc(sizeof *cell.request)};
+    struct client_cell cell = {.request = text_alloc(sizeof *cell.request)};
     struct bench_work long_work = layer->work;
     wane_tokens prompt = {0};
     double ms[LAYER_MODES][16];
     int rounds = layer->rounds < 16 ? layer->rounds : 16, code = WANE_OK;
-    size_t want = (size_t)length->tokens;
-    prompt.id = text_alloc(want * sizeof *prompt.id);
-    while (prompt.count < want) {
-        const wane_tokens *piece = &layer->work.prompts[prompt.count % (size_t)layer->work.count];
-        size_t room = want - prompt.count, take = piece->count < room ? piece->count : room;
-        memcpy(prompt.id + prompt.count, piece->id, take * sizeof *prompt.id);
-        prompt.count += take;
-    }
+    bench_long_prompt(&layer->work, length->tokens, &prompt);
     long_work.prompts = &prompt;
     long_work.count = 1;
     for (int round = -1; round < rounds && code == WANE_OK; round++) {
         for (int i = 0; i < LAYER_MODES && code == WANE_OK; i++) {
             int m = (i + round + 1) % LAYER_MODES;
-            struct layer_load load = {.model = layer->work.model,
-                                      .scheduler = layer->scheduler,
-                                      .work = &long_work,
-                                      .quality = m == OFF ? NULL : &layer->quality[m],
-                                      .streams = 1,
-                                      .count = 1};
+            struct client_load load = {.model = layer->work.model,
+                                       .scheduler = layer->scheduler,
+                                       .work = &long_work,
+                                       .quality = m == OFF ? NULL : &layer->quality[m],
+                                       .streams = 1,
+                                       .count = 1};
             cell.gap_ms.count = 0;
-            code = layer_run(&load, &cell, error);
-            if (round >= 0) ms[m][round] = layer_quantile(&cell.gap_ms, 0.5);
+            code = clients_run(&load, &cell, error);
+            if (round >= 0) ms[m][round] = numbers_quantile(&cell.gap_ms, 0.5);
         }
     }
     for (int m = 0; m < LAYER_MODES && code == WANE_OK; m++) length->ms[m] = bench_median(ms[m], rounds);
@@ -151,13 +167,13 @@ static int measure_length(struct layer *layer, struct length *length, wane_error
 /* Of all widths together. */
 struct sum {
     uint64_t decoded, delivered, requests, votes, changed;
-    struct layer_numbers gap_ms;
+    struct numbers gap_ms;
 };
 
 static struct sum sum_of(struct layer *layer, int m) {
     struct sum sum = {0};
     for (int w = 0; w < layer->widths; w++) {
-        const struct layer_cell *cell = &layer->cell[w][m];
+        const struct client_cell *cell = &layer->cell[w][m];
         sum.decoded += cell->decoded;
         sum.delivered += cell->delivered;
         sum.requests += cell->requests;
@@ -177,7 +193,8 @@ static double agreement(struct layer *layer, int a, int b) {
     for (int w = 0; w < layer->widths; w++) {
         int count = layer->width[w] * layer->each * layer->rounds;
         for (int i = 0; i < count; i++) {
-            const struct layer_request *x = &layer->cell[w][a].request[i], *y = &layer->cell[w][b].request[i];
+            const struct client_request *x = &layer->cell[w][a].request[i],
+                                        *y = &layer->cell[w][b].request[i];
             if (x->text == NULL || y->text == NULL) continue;
             all++;
             same += x->text_size == y->text_size && memcmp(x->text, y->text, x->text_size) == 0;
@@ -193,7 +210,7 @@ static double agreement(struct layer *layer, int a, int b) {
 static double streams_at(struct layer *layer, int m, double p95) {
     double before_ms = 0, before = 0;
     for (int w = 0; w < layer->widths; w++) {
-        double ms = layer_quantile(&layer->cell[w][m].gap_ms, 0.95);
+        double ms = numbers_quantile(&layer->cell[w][m].gap_ms, 0.95);
         double streams = layer->width[w];
         if (ms >= p95) {
             if (w == 0 || ms <= before_ms) return streams;
@@ -206,17 +223,17 @@ static double streams_at(struct layer *layer, int m, double p95) {
 }
 
 static json_t *cell_json(struct layer *layer, int w, int m) {
-    struct layer_cell *cell = &layer->cell[w][m];
+    struct client_cell *cell = &layer->cell[w][m];
     return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mode",
                      wane_mode_name(modes[m]), "requests", (int)cell->requests, "qps",
                      json_ms((double)cell->requests / cell->seconds), "ttft_ms",
-                     json_ms(layer_quantile(&cell->first_ms, 0.5)), "whole_ms",
-                     json_ms(layer_quantile(&cell->whole_ms, 0.5)), "tpot_p50_ms",
-                     json_ms(layer_quantile(&cell->gap_ms, 0.5)), "tpot_p90_ms",
-                     json_ms(layer_quantile(&cell->gap_ms, 0.9)), "tpot_p95_ms",
-                     json_ms(layer_quantile(&cell->gap_ms, 0.95)), "tpot_p99_ms",
-                     json_ms(layer_quantile(&cell->gap_ms, 0.99)), "tpot_deviation_ms",
-                     json_ms(layer_deviation(&cell->gap_ms)), "decoded_per_delivered",
+                     json_ms(numbers_quantile(&cell->first_ms, 0.5)), "whole_ms",
+                     json_ms(numbers_quantile(&cell->whole_ms, 0.5)), "tpot_p50_ms",
+                     json_ms(numbers_quantile(&cell->gap_ms, 0.5)), "tpot_p90_ms",
+                     json_ms(numbers_quantile(&cell->gap_ms, 0.9)), "tpot_p95_ms",
+                     json_ms(numbers_quantile(&cell->gap_ms, 0.95)), "tpot_p99_ms",
+                     json_ms(numbers_quantile(&cell->gap_ms, 0.99)), "tpot_deviation_ms",
+                     json_ms(numbers_deviation(&cell->gap_ms)), "decoded_per_delivered",
                      json_ms(share(cell->decoded, cell->delivered)));
 }
 
@@ -247,9 +264,9 @@ static int claims_of(struct layer *layer, struct claim out[6]) {
     int w = 0;
     for (int i = 0; i < layer->widths; i++)
         if (layer->width[i] <= 4) w = i;
-    struct layer_cell *l = &layer->cell[w][LEGACY], *x = &layer->cell[w][WANE];
-    double p95 = layer_quantile(&l->gap_ms, 0.95);
-    double tpot = layer_quantile(&x->gap_ms, 0.5) - layer_quantile(&l->gap_ms, 0.5);
+    struct client_cell *l = &layer->cell[w][LEGACY], *x = &layer->cell[w][WANE];
+    double p95 = numbers_quantile(&l->gap_ms, 0.95);
+    double tpot = numbers_quantile(&x->gap_ms, 0.5) - numbers_quantile(&l->gap_ms, 0.5);
     struct sum wane = sum_of(layer, WANE);
     out[0] = (struct claim){"streams at equal p95", "+37 %",
                             100 * (streams_at(layer, WANE, p95) / layer->width[w] - 1)};
@@ -258,10 +275,10 @@ static int claims_of(struct layer *layer, struct claim out[6]) {
         (struct claim){"requests a second", "+11 to +25.8 %",
                        100 * ((double)x->requests / x->seconds / ((double)l->requests / l->seconds) - 1)};
     out[3] = (struct claim){"deviation of ms a token", "-38.7 %",
-                            100 * (layer_deviation(&x->gap_ms) / layer_deviation(&l->gap_ms) - 1)};
+                            100 * (numbers_deviation(&x->gap_ms) / numbers_deviation(&l->gap_ms) - 1)};
     out[4] =
         (struct claim){"whole answer", "-24.1 %",
-                       100 * (layer_quantile(&x->whole_ms, 0.5) / layer_quantile(&l->whole_ms, 0.5) - 1)};
+                       100 * (numbers_quantile(&x->whole_ms, 0.5) / numbers_quantile(&l->whole_ms, 0.5) - 1)};
     out[5] = (struct claim){"requests with a wake", "at most 3.7 %", 100 * share(wane.votes, wane.requests)};
     return layer->width[w];
 }
@@ -308,13 +325,13 @@ static void print_json(struct layer *layer) {
 
 static void print_width(struct layer *layer, int w) {
     for (int m = 0; m < LAYER_MODES; m++) {
-        struct layer_cell *cell = &layer->cell[w][m];
+        struct client_cell *cell = &layer->cell[w][m];
         out_format("%7d  %-6s  %8d  %6.2f  %8.1f  %8.2f  %8.2f  %8.2f  %9.2f  %9.0f  %7.2f\n",
                    layer->width[w], wane_mode_name(modes[m]), (int)cell->requests,
-                   (double)cell->requests / cell->seconds, layer_quantile(&cell->first_ms, 0.5),
-                   layer_quantile(&cell->gap_ms, 0.5), layer_quantile(&cell->gap_ms, 0.9),
-                   layer_quantile(&cell->gap_ms, 0.99), layer_deviation(&cell->gap_ms),
-                   layer_quantile(&cell->whole_ms, 0.5), share(cell->decoded, cell->delivered));
+                   (double)cell->requests / cell->seconds, numbers_quantile(&cell->first_ms, 0.5),
+                   numbers_quantile(&cell->gap_ms, 0.5), numbers_quantile(&cell->gap_ms, 0.9),
+                   numbers_quantile(&cell->gap_ms, 0.99), numbers_deviation(&cell->gap_ms),
+                   numbers_quantile(&cell->whole_ms, 0.5), share(cell->decoded, cell->delivered));
     }
 }
 
@@ -359,7 +376,7 @@ static void close_layer(struct layer *layer) {
     wane_scheduler_free(layer->scheduler);
     for (int w = 0; w < layer->widths; w++) {
         for (int m = 0; m < LAYER_MODES; m++) {
-            struct layer_cell *cell = &layer->cell[w][m];
+            struct client_cell *cell = &layer->cell[w][m];
             int count = layer->width[w] * layer->each * layer->rounds;
             for (int i = 0; cell->request != NULL && i < count; i++) free(cell->request[i].text);
             free(cell->request);

@@ -54,12 +54,23 @@ int command_trace(struct settings *settings);
 int command_gate(struct settings *settings);
 int command_train(struct settings *settings);
 int command_tune(struct settings *settings);
+int train_gate(const struct settings *settings);    /* wane train gate */
 int train_domains(const struct settings *settings); /* wane train domains */
 int train_reward(const struct settings *settings);  /* wane train reward */
+/* What all of these share: where it goes, seed and progress; and how it went, by --json or not. */
+void train_begin(const struct settings *settings, const char **output, uint64_t *seed,
+                 wane_progress_fn *progress);
+int train_end(const struct settings *settings, int result, const wane_error *error, const void *report,
+              json_t *(*json)(const void *report, const char *output),
+              void (*print)(const void *report, const char *output));
 int command_classify(struct settings *settings);
 int command_feedback(struct settings *settings);
 int command_rollout(struct settings *settings);
+int command_audit(struct settings *settings);
 int command_bench(struct settings *settings);
+int command_doctor(struct settings *settings);
+int command_diagnose(struct settings *settings);
+int command_cost(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
 int command_help(struct settings *settings);
@@ -112,6 +123,8 @@ char **lines_read(const char *path, int *count);
 void lines_free(char **list, int count);
 /* A JSON string, with U+FFFD for what is not UTF-8. */
 json_t *json_text(const char *text, size_t size);
+/* A token as text in quotes, its number where `model` is NULL; free it. */
+char *token_quoted(const wane_model *model, int32_t token);
 /* A number; null for NAN. */
 json_t *json_known(double value);
 /* A number with three decimals: more says nothing about a time. */
@@ -145,6 +158,7 @@ struct model_wish {
     bool certified;  /* wants the certified head, whatever the settings name      */
     bool always;     /* even where the dense one is faster */
     bool rebuild;    /* its sketch, from --statistics where that is set */
+    bool found;      /* the certified head where it has a sketch already; nothing is built */
     double shadow;   /* 0: --shadow; below: none */
     wane_log_fn log; /* NULL: by --verbose */
     void *log_user;
@@ -152,6 +166,11 @@ struct model_wish {
 };
 /* Locate and load, with progress. Returns EXIT_FINE or an exit code after a complaint. */
 int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model);
+/* The file of a model by name or path, where it is on this machine; NULL, and nothing said, where it is not. */
+char *model_here(const char *name);
+/* Load such a one. A WANE code with `error`, and nothing said. */
+int model_load_here(const struct settings *settings, const struct model_wish *wish, wane_model **model,
+                    wane_error *error);
 /* Give the model the table that --table names, if it does. Returns EXIT_FINE or an exit code after a complaint. */
 int table_attach(const struct settings *settings, wane_model *model);
 /* A recorder of the model by the settings, into `folder`. Returns EXIT_FINE or an exit code after a complaint. */
@@ -188,14 +207,11 @@ int gate_attach(const struct settings *settings, wane_model *model, unsigned mod
 /* The same of its profile, and of a probe for consistency. */
 int governor_attach(const struct settings *settings, wane_model *model, unsigned modes, wane_log_fn log,
                     void *log_user);
-/* Arm the breaker; what it does goes to the log, and to --breaker-command. Lives as long as the model. */
-struct breaker_alert {
-    wane_log_fn log;
-    void *log_user;
-    const char *command;
-};
-int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes,
-                   struct breaker_alert *alarm);
+/* Arm the breaker. */
+int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes);
+/* The profiles of the domains' own, into the model and their settings: for somebody on whose model nothing stands yet. */
+int profiles_attach(const struct settings *settings, wane_model *model, struct domains *domains,
+                    wane_log_fn log, void *log_user);
 /* "off,wane" as bits 1 << WANE_MODE_…; EXIT_FINE, or EXIT_USAGE after a complaint. */
 int modes_from(const char *list, unsigned *modes);
 /*

@@ -6,6 +6,7 @@
  * What is divided is wane's time by the engine's for one stream, and wane's throughput by the engine's for several.
  */
 #include "bench.h"
+#include "report.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -247,19 +248,27 @@ static int bench_decode(struct bench *bench, wane_model *model) {
 }
 
 int command_bench(struct settings *settings) {
-    if (settings->operand_count == 0)
-        return cli_usage("bench", "wane bench needs a word: decode, head, draft, memo or layer");
-    if (settings->operand_count == 1 && strcmp(settings->operands[0], "draft") == 0)
-        return bench_draft(settings);
-    if (settings->operand_count == 1 && strcmp(settings->operands[0], "memo") == 0)
-        return bench_memo(settings);
-    if (settings->operand_count == 1 && strcmp(settings->operands[0], "layer") == 0)
-        return bench_layer(settings);
-    bool head = strcmp(settings->operands[0], "head") == 0;
-    if ((!head && strcmp(settings->operands[0], "decode") != 0) || settings->operand_count > 1)
-        return cli_usage("bench", "wane bench knows decode, head, draft, memo and layer; got \"%.60s\"",
-                         settings->operands[settings->operand_count - 1]);
-    if (head) return bench_head(settings);
+    static const struct {
+        const char *word;
+        int (*run)(const struct settings *settings);
+    } parts[] = {{"head", bench_head},       {"draft", bench_draft},       {"memo", bench_memo},
+                 {"layer", bench_layer},     {"governor", bench_governor}, {"protocol", bench_protocol},
+                 {"compare", bench_compare}, {"report", bench_report}};
+    const char *word = settings->operand_count > 0 ? settings->operands[0] : NULL;
+    if (word == NULL)
+        return cli_usage("bench", "wane bench needs a word: decode, head, draft, memo, layer, governor, "
+                                  "protocol, compare or report");
+    bool compares = strcmp(word, "compare") == 0 || strcmp(word, "report") == 0,
+         decodes = strcmp(word, "decode") == 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(parts[i].word, word) == 0 && (settings->operand_count == 1 || compares))
+            return parts[i].run(settings);
+    if (!decodes || settings->operand_count > 1)
+        return cli_usage(
+            "bench",
+            "wane bench knows decode, head, draft, memo, layer, governor, protocol, compare and report; "
+            "got \"%.60s\"",
+            settings->operands[settings->operand_count - 1]);
     struct bench bench = {.settings = settings,
                           .rounds = setting_int(settings, SET_ROUNDS),
                           .steps = setting_int(settings, SET_TOKENS)};

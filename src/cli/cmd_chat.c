@@ -6,6 +6,7 @@
  */
 #include "talk.h"
 #include "text.h"
+#include "xray.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -162,12 +163,18 @@ static void note(const char *text) {
 
 static void answer(struct chat *chat, const char *message) {
     struct reply reply;
+    struct xray xray;
     wane_error error = {0};
     talk_add(&chat->talk, "user", message, strlen(message));
     interrupt_forget();
-    int result = talk_answer(&chat->talk, print_reply, NULL, &reply, &error);
+    bool seen = setting_on(chat->talk.settings, SET_XRAY);
+    xray_begin(&xray);
+    int result = talk_answer(&chat->talk, seen ? xray_event : print_reply, &xray, &reply, &error);
     interrupt_forget();
-    out_text("\n", 1);
+    if (seen)
+        xray_end(&xray);
+    else
+        out_text("\n", 1);
     out_flush();
     if (reply.size > 0)
         talk_add(&chat->talk, "assistant", reply.text, reply.size);

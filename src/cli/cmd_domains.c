@@ -60,7 +60,8 @@ static void print_share(const char *what, const wane_share *s) {
                100 * s->high);
 }
 
-static json_t *report_json(const wane_domains_report *r, const char *output) {
+static json_t *report_json(const void *report, const char *output) {
+    const wane_domains_report *r = report;
     json_t *languages = json_object(), *confusion = json_object();
     for (int i = 0; i < r->languages; i++)
         json_object_set_new(languages, r->language[i], share_json(&r->by_language[i]));
@@ -88,7 +89,8 @@ static void print_confusion(const wane_domains_report *r) {
     }
 }
 
-static void print_report(const wane_domains_report *r, const char *output) {
+static void print_report(const void *report, const char *output) {
+    const wane_domains_report *r = report;
     out_format("texts      %llu, of", (unsigned long long)r->texts);
     for (int i = 0; i < r->domains; i++) out_format("%s %s", i > 0 ? "," : "", r->domain[i]);
     out_format(", and none\nthreshold  %.2f: below it, none\n", r->threshold);
@@ -107,26 +109,17 @@ static void print_report(const wane_domains_report *r, const char *output) {
 }
 
 int train_domains(const struct settings *settings) {
-    const struct setting_value *data = &settings->value[SET_DOMAIN_DATA], *seed = &settings->value[SET_SEED];
+    const struct setting_value *data = &settings->value[SET_DOMAIN_DATA];
     if (data->list_count == 0)
         return cli_usage("train", "wane train domains needs --data FILE, texts and their domains");
     wane_domains_train_options options;
     wane_domains_report report;
     wane_error error = {0};
-    interrupt_catch();
     wane_domains_train_options_init(&options);
     options.data = (const char *const *)data->list;
     options.data_count = data->list_count;
     options.held_out = setting_text(settings, SET_DOMAIN_TEST);
-    options.output = setting_text(settings, SET_OUTPUT);
-    options.progress = progress_goes_on;
-    if (seed->seeded) options.seed = seed->seed;
+    train_begin(settings, &options.output, &options.seed, &options.progress);
     int result = wane_domains_train(&options, &report, &error);
-    progress_clear();
-    if (result != WANE_OK) return cli_fail_wane(&error);
-    if (setting_on(settings, SET_JSON))
-        out_json(report_json(&report, options.output), false);
-    else
-        print_report(&report, options.output);
-    return EXIT_FINE;
+    return train_end(settings, result, &error, &report, report_json, print_report);
 }

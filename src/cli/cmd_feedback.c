@@ -88,7 +88,8 @@ int command_feedback(struct settings *settings) {
 
 /* ---- train reward -------------------------------------------------------------------------------------------------- */
 
-static json_t *report_json(const wane_reward_report *r, const char *output) {
+static json_t *report_json(const void *report, const char *output) {
+    const wane_reward_report *r = report;
     return json_pack("{s:s?, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o}", "file", output,
                      "ratings", (json_int_t)r->entries, "usable", (json_int_t)r->usable, "up",
                      (json_int_t)r->up, "down", (json_int_t)r->down, "learned", (json_int_t)r->learned,
@@ -97,7 +98,8 @@ static json_t *report_json(const wane_reward_report *r, const char *output) {
                      "bytes", (json_int_t)r->bytes, "seconds", json_ms(r->seconds));
 }
 
-static void print_report(const wane_reward_report *r, const char *output) {
+static void print_report(const void *report, const char *output) {
+    const wane_reward_report *r = report;
     out_format("ratings    %llu; %llu replies have a text and an opinion: %llu up, %llu down\n",
                (unsigned long long)r->entries, (unsigned long long)r->usable, (unsigned long long)r->up,
                (unsigned long long)r->down);
@@ -114,7 +116,6 @@ static void print_report(const wane_reward_report *r, const char *output) {
 }
 
 int train_reward(const struct settings *settings) {
-    const struct setting_value *seed = &settings->value[SET_SEED];
     const char *pool = setting_text(settings, SET_FEEDBACK);
     if (pool == NULL)
         return cli_usage("train",
@@ -122,21 +123,12 @@ int train_reward(const struct settings *settings) {
     wane_reward_train_options options;
     wane_reward_report report;
     wane_error error = {0};
-    interrupt_catch();
     wane_reward_train_options_init(&options);
     options.pools = &pool;
     options.pool_count = 1;
-    options.output = setting_text(settings, SET_OUTPUT);
-    options.progress = progress_goes_on;
-    if (seed->seeded) options.seed = seed->seed;
+    train_begin(settings, &options.output, &options.seed, &options.progress);
     int result = wane_reward_train(&options, &report, &error);
-    progress_clear();
-    if (result != WANE_OK) return cli_fail_wane(&error);
-    if (setting_on(settings, SET_JSON))
-        out_json(report_json(&report, options.output), false);
-    else
-        print_report(&report, options.output);
-    return EXIT_FINE;
+    return train_end(settings, result, &error, &report, report_json, print_report);
 }
 
 int reward_attach(const struct settings *settings, wane_model *model) {

@@ -1,5 +1,5 @@
 /*
- * cmd_gate.c - `wane gate`: what the gate makes of a prompt and its reply, and what a gate's file says of itself; and `wane train`, which
+ * cmd_gate.c - `wane gate`: what the gate makes of a prompt and its reply, and what a gate's file says of itself; and `wane train gate`, which
  * makes one.
  */
 #include "gate_page.h"
@@ -250,7 +250,8 @@ int command_gate(struct settings *settings) {
 
 /* ---- training ------------------------------------------------------------------------------------------------------ */
 
-static json_t *report_json(const wane_gate_report *r, const char *output) {
+static json_t *report_json(const void *report, const char *output) {
+    const wane_gate_report *r = report;
     return json_pack(
         "{s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i, s:o}", "file",
         output, "model", r->model, "tokenizer", r->tokenizer, "records", (json_int_t)r->records, "votes",
@@ -262,7 +263,8 @@ static json_t *report_json(const wane_gate_report *r, const char *output) {
         json_ms(r->seconds));
 }
 
-static void print_report(const wane_gate_report *r, const char *output) {
+static void print_report(const void *report, const char *output) {
+    const wane_gate_report *r = report;
     out_format("model      %s\nrecords    %llu\n", r->model, (unsigned long long)r->records);
     out_format("votes      %llu, %llu of them unusable\n", (unsigned long long)r->votes,
                (unsigned long long)r->unusable);
@@ -278,35 +280,21 @@ static void print_report(const wane_gate_report *r, const char *output) {
 }
 
 static int train_with(const struct settings *settings, wane_model *model) {
-    const struct setting_value *traces = &settings->value[SET_TRACES], *seed = &settings->value[SET_SEED];
+    const struct setting_value *traces = &settings->value[SET_TRACES];
     wane_gate_train_options options;
     wane_gate_report report;
     wane_error error = {0};
     wane_gate_train_options_init(&options);
     options.traces = (const char *const *)traces->list;
     options.trace_count = traces->list_count;
-    options.output = setting_text(settings, SET_OUTPUT);
     options.note = setting_text(settings, SET_NOTE);
-    options.progress = progress_goes_on;
-    if (seed->seeded) options.seed = seed->seed;
+    train_begin(settings, &options.output, &options.seed, &options.progress);
     int result = model != NULL ? wane_gate_train_options_of(&options, model, &error) : WANE_OK;
     if (result == WANE_OK) result = wane_gate_train(&options, &report, &error);
-    progress_clear();
-    if (result != WANE_OK) return cli_fail_wane(&error);
-    if (setting_on(settings, SET_JSON))
-        out_json(report_json(&report, options.output), false);
-    else
-        print_report(&report, options.output);
-    return EXIT_FINE;
+    return train_end(settings, result, &error, &report, report_json, print_report);
 }
 
-int command_train(struct settings *settings) {
-    const char *what = settings->operand_count == 1 ? settings->operands[0] : "";
-    if (strcmp(what, "domains") == 0) return train_domains(settings);
-    if (strcmp(what, "reward") == 0) return train_reward(settings);
-    if (strcmp(what, "gate") != 0)
-        return cli_usage("train",
-                         "wane train needs one of the words gate, domains and reward, and nothing else");
+int train_gate(const struct settings *settings) {
     if (settings->value[SET_TRACES].list_count == 0)
         return cli_usage("train", "wane train gate needs --trace FILE, a trace with votes");
     interrupt_catch();

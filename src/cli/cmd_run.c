@@ -3,6 +3,7 @@
  */
 #include "talk.h"
 #include "text.h"
+#include "xray.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,11 +107,15 @@ static json_t *result_json(const struct talk *talk, const struct reply *reply, b
 
 int talk_once(struct talk *talk) {
     bool json = setting_on(talk->settings, SET_JSON), stream = setting_on(talk->settings, SET_JSON_STREAM);
+    bool xray = setting_on(talk->settings, SET_XRAY) && !json && !stream;
     char last = '\n';
+    struct xray seen;
     struct reply reply;
     wane_error error = {0};
-    talk_sink sink = stream ? print_event : json ? print_nothing : print_text;
-    int result = talk_answer(talk, sink, &last, &reply, &error);
+    talk_sink sink = stream ? print_event : json ? print_nothing : xray ? xray_event : print_text;
+    xray_begin(&seen);
+    int result = talk_answer(talk, sink, xray ? (void *)&seen : &last, &reply, &error);
+    if (xray) xray_end(&seen);
     if (json || stream) {
         if (result == WANE_OK || result == WANE_ECANCELLED)
             out_json(result_json(talk, &reply, !stream), stream);
@@ -141,6 +146,8 @@ int command_run(struct settings *settings) {
     bool json = setting_on(settings, SET_JSON) || setting_on(settings, SET_JSON_STREAM);
     if (setting_on(settings, SET_JSON) && setting_on(settings, SET_JSON_STREAM))
         return cli_usage("run", "--json and --json-stream are two forms of output; choose one");
+    if (json && setting_on(settings, SET_XRAY))
+        return cli_usage("run", "--xray is for people to look at; leave --json out");
     interrupt_catch();
     size_t size = 0;
     bool on_terminal =

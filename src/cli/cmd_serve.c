@@ -126,10 +126,11 @@ static void say_ready(const struct settings *settings, struct logging *logging, 
             setting_text(settings, SET_KEY_FILE) != NULL ? " -H \"Authorization: Bearer $WANE_KEY\"" : "";
         log_write(logging, WANE_LOG_INFO, line, NULL);
         fprintf(stderr,
+                "\n  %s in a browser shows how each token is decided\n"
                 "\n  curl %s/v1/chat/completions -H 'Content-Type: application/json'%s \\\n"
                 "    -d '{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Say "
                 "hello.\"}]}'\n\n",
-                url, key, model);
+                url, url, key, model);
     }
     free(line);
     free(url);
@@ -146,6 +147,7 @@ static void server_options(const struct settings *settings, struct logging *logg
     options->max_body = (size_t)settings->value[SET_MAX_BODY].integer;
     options->ping_ms = setting_int(settings, SET_PING);
     options->max_tokens = setting_int(settings, SET_DEFAULT_MAX_TOKENS);
+    options->ab_governor = settings->value[SET_AB_GOVERNOR].real;
     sampling_from(settings, &options->sampling);
     options->sampling.seeded = false; /* one seed for all requests would make their draws alike */
     options->log = options->scheduler.log = log_line;
@@ -154,8 +156,27 @@ static void server_options(const struct settings *settings, struct logging *logg
     options->scheduler.window_ms = setting_int(settings, SET_WINDOW);
     options->scheduler.max_batch_requests = setting_int(settings, SET_BATCH_REQUESTS);
     options->scheduler.prompt_chunk = setting_int(settings, SET_PROMPT_CHUNK);
+    options->scheduler.watchdog_ms = setting_int(settings, SET_WATCHDOG);
     options->scheduler.max_ms = (uint32_t)setting_int(settings, SET_DEADLINE);
     options->scheduler.no_prefix_reuse = !setting_on(settings, SET_PREFIX_REUSE);
+}
+
+/* What is written to while serving: where the disk is full, it is not. */
+static size_t disks_from(const struct settings *settings, wane_disk disks[WANE_DISKS_MOST]) {
+    static const struct {
+        int setting;
+        const char *what;
+    } places[] = {{SET_RECORD, "trace"},
+                  {SET_MEMO_FILE, "memo"},
+                  {SET_FEEDBACK, "feedback"},
+                  {SET_AUDIT, "audit"},
+                  {SET_ROLLOUT, "rollout"}};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *path = setting_text(settings, places[i].setting);
+        if (path != NULL) disks[count++] = (wane_disk){places[i].what, path};
+    }
+    return count;
 }
 
 /* Waits for a second signal while the first is being obeyed, and ends the program there and then. */
@@ -217,6 +238,33 @@ static int feedback_options(const struct settings *settings, wane_feedback_optio
     return status;
 }
 
+/* What switches itself off, and who is told. */
+static int alert_options(const struct settings *settings, wane_model *model, wane_alert_options *alerts,
+                         wane_error *error) {
+    wane_alert_options_init(alerts);
+    alerts->url = setting_text(settings, SET_ALERT_URL);
+    alerts->secret_file = setting_text(settings, SET_ALERT_SECRET);
+    alerts->command = setting_text(settings, SET_ALERT_COMMAND);
+    alerts->breaker_command = setting_text(settings, SET_BREAKER_COMMAND);
+    alerts->attempts = setting_int(settings, SET_ALERT_ATTEMPTS);
+    alerts->timeout_ms = setting_int(settings, SET_ALERT_TIMEOUT);
+    alerts->retry_ms = setting_int(settings, SET_ALERT_RETRY);
+    alerts->reload_failures = setting_int(settings, SET_BREAKER_RELOADS);
+    return wane_model_set_divergence_limit(model, (unsigned)setting_int(settings, SET_BREAKER_DIVERGENCES),
+                                           error);
+}
+
+/* Where and how the audit log is written, if it is. */
+static void audit_options(const struct settings *settings, wane_audit_options *audit,
+                          wane_server_options *options) {
+    wane_audit_options_init(audit);
+    audit->path = setting_text(settings, SET_AUDIT);
+    audit->key_file = setting_text(settings, SET_AUDIT_KEY);
+    audit->text = setting_on(settings, SET_AUDIT_TEXT);
+    if (strcmp(setting_text(settings, SET_AUDIT_FAILURE), "stop") == 0) audit->failure = WANE_AUDIT_STOP;
+    if (audit->path != NULL) options->audit = audit;
+}
+
 static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
                  unsigned request_modes) {
     wane_server_options options;
@@ -224,22 +272,35 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     wane_error error = {0};
     wane_quality quality;
     struct domains domains;
+    wane_disk disks[WANE_DISKS_MOST];
     server_options(settings, logging, &options);
+    options.disks = disks;
+    options.disk_count = disks_from(settings, disks);
     options.request_modes = request_modes;
     prepare_from(settings, SET_PREPARE, &options.prepare); /* they were checked at the start */
     prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
     quality_from(settings, &quality);
     domains_from(settings, &domains);
+    int dressed = profiles_attach(settings, model, &domains, log_line, logging);
+    if (dressed != EXIT_FINE) {
+        domains_free(&domains);
+        return dressed;
+    }
     options.quality = &quality;
     options.domains = domains.list;
     options.domain_count = domains.count;
     wane_classifier *classifier = NULL;
     wane_feedback_options feedback;
+    wane_alert_options alerts;
+    options.alerts = &alerts;
     struct rollout_plan rollout;
     rollout_from(settings, &rollout); /* it was checked at the start */
     options.rollout = setting_text(settings, SET_ROLLOUT);
     options.rollout_wish = &rollout.wish;
+    wane_audit_options audit;
+    audit_options(settings, &audit, &options);
     int started = feedback_options(settings, &feedback, &options, &classifier, &error);
+    if (started == WANE_OK) started = alert_options(settings, model, &alerts, &error);
     if (started == WANE_OK) started = wane_server_start(model, &options, &server, &error);
     domains_free(&domains);
     free(rollout.text);
@@ -299,13 +360,12 @@ int command_serve(struct settings *settings) {
              facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
     const char *folder = setting_text(settings, SET_RECORD);
     wane_recorder *recorder = NULL;
-    struct breaker_alert alarm = {.log = log_line, .log_user = &logging};
     unsigned modes = modes_used(settings);
     code = table_attach(settings, model);
     if (code == EXIT_FINE) code = rules_attach(settings, model, modes);
     if (code == EXIT_FINE) code = gate_attach(settings, model, modes, log_line, &logging);
     if (code == EXIT_FINE) code = governor_attach(settings, model, modes, log_line, &logging);
-    if (code == EXIT_FINE) code = breaker_attach(settings, model, modes, &alarm);
+    if (code == EXIT_FINE) code = breaker_attach(settings, model, modes);
     if (code == EXIT_FINE) code = reward_attach(settings, model);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);

@@ -44,17 +44,6 @@ static void built_at(int64_t when, char out[32]) {
     if (when != 0 && gmtime_r(&seconds, &utc) != NULL) strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* A token as text in quotes; its number where there is no model to ask. */
-static char *token_text(const wane_model *model, int32_t token) {
-    char bytes[256];
-    if (model == NULL) return text_format("%d", token);
-    int size = wane_token_bytes(model, token, true, bytes, sizeof bytes);
-    json_t *text = json_text(bytes, size > 0 ? (size_t)size : 0);
-    char *quoted = json_dumps(text, JSON_ENCODE_ANY);
-    json_decref(text);
-    return quoted;
-}
-
 static json_t *candidates_json(const wane_model *model, const wane_table_row *row) {
     json_t *list = json_array();
     for (int i = 0; i < row->top_count; i++) {
@@ -121,12 +110,12 @@ static void print_facts(const char *path, const wane_table_facts *f) {
 static void print_row(const wane_model *model, const wane_table_row *row) {
     out_format("%8" PRIu32 "  %9.3f  %9.6f ", row->seen, row->agreement, row->stability);
     for (int i = 0; i < row->top_count; i++) {
-        char *text = token_text(model, row->top[i].token);
+        char *text = token_quoted(model, row->top[i].token);
         out_format(" %s", text);
         free(text);
     }
     for (int i = 0; i < row->continuation_count; i++) {
-        char *text = token_text(model, row->continuation[i]);
+        char *text = token_quoted(model, row->continuation[i]);
         out_format("%s%s", i == 0 ? "  then " : " ", text);
         free(text);
     }

@@ -156,18 +156,64 @@ const struct command cli_commands[] = {
      "file, which a server that uses it obeys within seconds; with --url by that server, at once.\n"
      "docs/rollout.md has plans, stages, bars and the hash that puts a user on a side.",
      "plan start status advance back abort", command_rollout},
+    {"audit", FOR_AUDIT,
+     "wane audit tail [OPTION...] [FILE]\n       wane audit show RECORD [FILE] [--json]\n"
+     "       wane audit export [OPTION...] [FILE]\n       wane audit verify [OPTION...] [FILE...]\n"
+     "       wane audit rotate FILE NEXT",
+     "read and check what a server wrote down",
+     "tail: the newest records. show: one record, by its number or a request's or reply's id. export: all\n"
+     "that fit, oldest first. verify: is each record chained to the one before it, unchanged? It names the\n"
+     "first that is not (exit code 1), and prints the head; several files follow each other. rotate: close\n"
+     "a log that no server uses, and begin the next one. FILE is what wane serve --audit FILE writes; it "
+     "may\n"
+     "be read meanwhile. docs/audit.md explains it.",
+     "tail show export verify rotate", command_audit},
     {"bench", FOR_BENCH,
      "wane bench decode [OPTION...]\n       wane bench head [OPTION...]\n       wane bench draft "
      "[OPTION...]\n"
-     "       wane bench memo [OPTION...]\n       wane bench layer [OPTION...]",
+     "       wane bench memo [OPTION...]\n       wane bench layer [OPTION...]\n"
+     "       wane bench governor [OPTION...]\n       wane bench protocol [OPTION...]\n       wane bench "
+     "compare [--json] A B\n       wane bench report RESULT... --output FILE",
      "measure wane against its engine",
      "decode: the same prompts greedily through the engine's own loop and through wane. head: with the\n"
      "dense head, with the certified one, and with the body alone. draft: with the dense head, with the\n"
      "certified one, and with drafts as well, on text that repeats. memo: the same requests once more, by\n"
      "the plain loop and from the memo. layer: the same seeded requests in the modes off, legacy and wane.\n"
-     "By turns, on the same loaded weights; printed are medians.\n"
+     "governor: diversity, loops and right answers with the governor and without it, same seeds.\n"
+     "By turns, on the same loaded weights; printed are medians. protocol: the acceptance run: a fixed "
+     "prompt,\n"
+     "many requests, percentiles, utilisation, a verdict against --bar; goes on after a stop. compare: two "
+     "of\n"
+     "its results side by side, with intervals. report: one page, FILE, of what these print with --json.\n"
      "docs/cli.md says what is timed. Measure on an idle machine.",
-     "decode head draft memo layer", command_bench},
+     "decode head draft memo layer governor protocol compare report", command_bench},
+    {"doctor", FOR_DOCTOR, "wane doctor [OPTION...]", "check the machine, the model and what belongs to it",
+     "One line a check, with PASSED, WARNING, CRITICAL or SKIPPED and what to do next: engine, processor, "
+     "threads,\n"
+     "memory, model, head, tokenizer against the table, a saved session against the model, table, "
+     "signature,\n"
+     "clock, port, disk, load, and with --url a running server. Takes a server's settings, and changes\n"
+     "nothing. Exit code 0: all passed; 1: a warning; 2: something critical. docs/troubleshooting.md goes\n"
+     "from symptoms to checks.",
+     NULL, command_doctor},
+    {"diagnose", FOR_DIAGNOSE, "wane diagnose [--a OPTIONS] [--b OPTIONS] [OPTION...] [PROMPT...]",
+     "find the first layer where two runs of a prompt part",
+     "Answers PROMPT (or standard input) twice, with what --a and --b say beside all other options, and "
+     "compares\n"
+     "the prompt's tokens, the logits of each token, the choice, and the cache: its length and layout. Names "
+     "the\n"
+     "first that differs, where, and what had a hand in it: a table's entry with its context, a correction, "
+     "the\n"
+     "governor. Temperature 0 and 64 tokens where nothing else is said. Exit code 0: the same; 1: they "
+     "part;\n"
+     "2: it could not be told. docs/diagnose.md has examples.",
+     NULL, command_diagnose},
+    {"cost", FOR_COST, "wane cost [OPTION...] [MODE=]FILE...\n       wane cost [OPTION...] --url URL",
+     "what 10,000 tokens cost, with the arithmetic",
+     "FILE is what wane bench layer --json or wane bench protocol wrote, or a server's /metrics. The first "
+     "is\n"
+     "what the others are compared with. docs/cost.md explains every line.",
+     NULL, command_cost},
     {"config", FOR_CONFIG, "wane config [OPTION...]", "show every setting and where its value comes from",
      "Takes the options of all commands. Order: option, environment, settings file, default.", NULL,
      command_config},
@@ -176,7 +222,7 @@ const struct command cli_commands[] = {
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
      "run session serve model tokenize prepare head table key record trace gate classify train tune feedback "
-     "rollout bench config version help",
+     "rollout audit bench doctor diagnose cost config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

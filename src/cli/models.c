@@ -174,21 +174,28 @@ static char *fetch_known(const struct settings *settings, const char *name, int 
     return path;
 }
 
-char *model_locate(const struct settings *settings, const char *name, int *code) {
-    bool is_path =
-        strchr(name, '/') != NULL || (strlen(name) > 5 && strcmp(name + strlen(name) - 5, ".gguf") == 0);
-    if (is_path || is_file(name)) {
-        if (is_file(name)) return text_copy(name);
-        *code = cli_fail(EXIT_NOT_FOUND, access(name, F_OK) == 0 ? "%s is a folder" : "there is no file %s",
-                         name);
-        return NULL;
-    }
+static bool is_path(const char *name) {
+    return strchr(name, '/') != NULL || (strlen(name) > 5 && strcmp(name + strlen(name) - 5, ".gguf") == 0);
+}
+
+char *model_here(const char *name) {
+    if (is_file(name)) return text_copy(name);
+    if (is_path(name)) return NULL;
     char *folder = models_folder();
     char *path = text_format("%s/%s.gguf", folder, name);
     free(folder);
     if (is_file(path)) return path;
     free(path);
-    return fetch_known(settings, name, code);
+    return NULL;
+}
+
+char *model_locate(const struct settings *settings, const char *name, int *code) {
+    char *path = model_here(name);
+    if (path != NULL) return path;
+    if (!is_path(name)) return fetch_known(settings, name, code);
+    *code =
+        cli_fail(EXIT_NOT_FOUND, access(name, F_OK) == 0 ? "%s is a folder" : "there is no file %s", name);
+    return NULL;
 }
 
 static void print_log(void *user, int level, const char *line) {
@@ -230,6 +237,7 @@ static void engine_options(const struct settings *settings, const struct model_w
     options->head = wish->certified || strcmp(head, "dense") != 0 ? WANE_HEAD_CERTIFIED : WANE_HEAD_DENSE;
     options->head_sigmas = setting_float(settings, SET_HEAD_SIGMAS);
     options->head_rebuild = wish->rebuild;
+    options->head_found = wish->found;
     if (wish->rebuild) options->head_statistics = setting_text(settings, SET_STATISTICS);
     options->head_kernel = setting_text(settings, SET_HEAD_KERNEL);
     options->shadow = wish->shadow < 0   ? 0
@@ -246,24 +254,45 @@ static void engine_options(const struct settings *settings, const struct model_w
     options->log_user = wish->log_user;
 }
 
-int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model) {
-    const char *name = wish->name != NULL ? wish->name : setting_text(settings, SET_MODEL);
-    int code = EXIT_FAILED;
-    char *path = model_locate(settings, name, &code);
-    if (path == NULL) return code;
+/* The model of a file; a WANE code, and nothing said. */
+static int load(const struct settings *settings, const struct model_wish *wish, const char *path,
+                const char *name, wane_model **model, wane_error *error) {
     struct loading loading = {text_format("loading %s", name),
                               wish->stop != NULL ? wish->stop : interrupt_seen};
     wane_model_options options;
-    wane_error error = {0};
     wane_model_options_init(&options);
     engine_options(settings, wish, &options);
     options.path = path;
     options.progress = loading_progress;
     options.progress_user = &loading;
-    int result = wane_model_load(&options, model, &error);
+    int result = wane_model_load(&options, model, error);
     progress_clear();
-    code = result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
     free(loading.what);
+    return result;
+}
+
+int model_load_here(const struct settings *settings, const struct model_wish *wish, wane_model **model,
+                    wane_error *error) {
+    const char *name = wish->name != NULL ? wish->name : setting_text(settings, SET_MODEL);
+    char *path = model_here(name);
+    *model = NULL;
+    if (path == NULL) {
+        *error = (wane_error){.code = WANE_ENOENT};
+        snprintf(error->text, sizeof error->text, "there is no model \"%.200s\" on this machine", name);
+        return WANE_ENOENT;
+    }
+    int result = load(settings, wish, path, name, model, error);
+    free(path);
+    return result;
+}
+
+int model_open(const struct settings *settings, const struct model_wish *wish, wane_model **model) {
+    const char *name = wish->name != NULL ? wish->name : setting_text(settings, SET_MODEL);
+    int code = EXIT_FAILED;
+    wane_error error = {0};
+    char *path = model_locate(settings, name, &code);
+    if (path == NULL) return code;
+    code = load(settings, wish, path, name, model, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
     free(path);
     return code;
 }

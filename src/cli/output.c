@@ -195,6 +195,16 @@ json_t *json_text(const char *text, size_t size) {
     return value;
 }
 
+char *token_quoted(const wane_model *model, int32_t token) {
+    char bytes[256];
+    if (model == NULL) return text_format("%d", token);
+    int size = wane_token_bytes(model, token, true, bytes, sizeof bytes);
+    json_t *text = json_text(bytes, size > 0 ? (size_t)size : 0);
+    char *quoted = json_dumps(text, JSON_ENCODE_ANY);
+    json_decref(text);
+    return quoted;
+}
+
 json_t *json_ms(double value) {
     return json_real(round(value * 1e3) / 1e3);
 }

@@ -2,15 +2,9 @@
 #include "cli.h"
 #include "text.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-
-extern char **environ;
 
 /* A domain's value where its section gives one, else that of everybody. */
 static const struct setting_value *pick(const struct settings *all, const struct settings *own, int id) {
@@ -29,7 +23,7 @@ static float real(const struct settings *all, const struct settings *own, int id
 /* Who names a profile means it to steer. */
 static bool governs(const struct settings *all, const struct settings *own) {
     const struct setting_value *v = pick(all, own, SET_GOVERNOR);
-    return v->on || (v->source == FROM_DEFAULT && setting_text(all, SET_PROFILE) != NULL);
+    return v->on || (v->source == FROM_DEFAULT && pick(all, own, SET_PROFILE)->text != NULL);
 }
 
 static void fill(const struct settings *all, const struct settings *own, wane_quality *q) {
@@ -60,6 +54,7 @@ static void fill(const struct settings *all, const struct settings *own, wane_qu
     q->fuse = wane_fuse_from(pick(all, own, SET_FUSE)->text);
     q->fuse_window = whole(all, own, SET_FUSE_WINDOW);
     q->fuse_limit = real(all, own, SET_FUSE_LIMIT);
+    q->entropies = pick(all, own, SET_ENTROPIES)->on;
     q->fallback = wane_fallback_from(pick(all, own, SET_FALLBACK)->text);
     q->consistency = real(all, own, SET_CONSISTENCY);
 }
@@ -157,6 +152,42 @@ static bool any_asks(const struct settings *settings,
     return any;
 }
 
+static bool has_profile(const struct settings *own) {
+    return own != NULL && own->value[SET_PROFILE].source != FROM_DEFAULT;
+}
+
+/* Does it steer by the model's own profile? */
+static bool governs_plainly(const struct settings *all, const struct settings *own) {
+    return governs(all, own) && !has_profile(own);
+}
+
+/* One of a domain's own profiles; one that was tuned for another domain may be meant. */
+static int add_profile(const struct settings_domain *domain, wane_model *model, wane_quality *quality,
+                       wane_log_fn log, void *log_user) {
+    const char *path = domain->own->value[SET_PROFILE].text;
+    wane_profile profile;
+    wane_error error = {0};
+    if (wane_model_add_profile(model, path, &quality->profile, &error) != WANE_OK)
+        return cli_fail_wane(&error);
+    if (wane_profile_load(path, &profile, NULL) != WANE_OK) return EXIT_FINE;
+    if (profile.domain[0] != '\0' && strcmp(profile.domain, domain->name) != 0) {
+        char *what =
+            text_format("%s: its profile %s was tuned for the domain %s", domain->name, path, profile.domain);
+        tell(log, log_user, "domain %s.", what);
+        free(what);
+    }
+    return EXIT_FINE;
+}
+
+int profiles_attach(const struct settings *settings, wane_model *model, struct domains *domains,
+                    wane_log_fn log, void *log_user) {
+    int code = EXIT_FINE;
+    for (size_t i = 0; i < settings->domain_count && code == EXIT_FINE; i++)
+        if (has_profile(settings->domains[i].own))
+            code = add_profile(&settings->domains[i], model, &domains->quality[i], log, log_user);
+    return code;
+}
+
 /* A profile that was named must be there, and fit; that none ships only leaves the governor off. */
 static int attach_profile(const struct settings *settings, wane_model *model, wane_log_fn log,
                           void *log_user) {
@@ -180,7 +211,8 @@ int governor_attach(const struct settings *settings, wane_model *model, unsigned
                     void *log_user) {
     wane_error error = {0};
     if ((modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
-    int code = any_asks(settings, governs) ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
+    bool wanted = any_asks(settings, governs_plainly) || settings->value[SET_AB_GOVERNOR].real > 0;
+    int code = wanted ? attach_profile(settings, model, log, log_user) : EXIT_FINE;
     if (code != EXIT_FINE || !any_asks(settings, looks)) return code;
     return wane_model_set_consistency(model, true, &error) == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);
 }
@@ -198,72 +230,12 @@ int gate_attach(const struct settings *settings, wane_model *model, unsigned mod
     return judges ? attach_gate(settings, model, log, log_user) : EXIT_FINE;
 }
 
-/* ---- the breaker's alert ------------------------------------------------------------------------------------------------ */
-
-struct errand {
-    char *command, *state, *wakes;
-};
-
-static void free_errand(struct errand *errand) {
-    free(errand->command);
-    free(errand->state);
-    free(errand->wakes);
-    free(errand);
-}
-
-/* Waits for the command in a thread of its own: whoever tripped the breaker is decoding. */
-static void *run_errand(void *user) {
-    struct errand *errand = user;
-    size_t count = 0;
-    while (environ[count] != NULL) count++;
-    char **environment = text_alloc((count + 3) * sizeof *environment),
-         *words[] = {"/bin/sh", "-c", errand->command, NULL};
-    memcpy(environment, environ, count * sizeof *environment);
-    environment[count] = errand->state;
-    environment[count + 1] = errand->wakes;
-    posix_spawnattr_t how;
-    sigset_t none;
-    pid_t child;
-    sigemptyset(&none);
-    posix_spawnattr_init(&how);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setsigmask(&how, &none);
-    if (posix_spawn(&child, "/bin/sh", NULL, &how, words, environment) == 0) waitpid(child, NULL, 0);
-    posix_spawnattr_destroy(&how);
-    free(environment);
-    free_errand(errand);
-    return NULL;
-}
-
-static void alert(void *user, bool out, int wakes, double seconds) {
-    const struct breaker_alert *alarm = user;
-    char *line =
-        out ? text_format("breaker out: %d votes woke in %.0f s; temperatures are capped until it is quiet",
-                          wakes, seconds)
-            : text_format("breaker in again: %d votes woke in %.0f s", wakes, seconds);
-    alarm->log(alarm->log_user, out ? WANE_LOG_ERROR : WANE_LOG_INFO, line);
-    free(line);
-    if (alarm->command == NULL) return;
-    struct errand *errand = text_alloc(sizeof *errand);
-    errand->command = text_copy(alarm->command);
-    errand->state = text_format("WANE_BREAKER=%s", out ? "out" : "in");
-    errand->wakes = text_format("WANE_BREAKER_RECENT=%d", wakes);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, run_errand, errand) == 0) {
-        pthread_detach(thread);
-        return;
-    }
-    alarm->log(alarm->log_user, WANE_LOG_WARN, "breaker: no thread for its command; it was not run");
-    free_errand(errand);
-}
-
-int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes,
-                   struct breaker_alert *alarm) {
+int breaker_attach(const struct settings *settings, wane_model *model, unsigned modes) {
     wane_quality quality;
     wane_error error = {0};
-    alarm->command = setting_text(settings, SET_BREAKER_COMMAND);
     quality_from(settings, &quality);
     if (quality.breaker_wakes == 0 || (modes & 1u << WANE_MODE_WANE) == 0) return EXIT_FINE;
-    return wane_model_set_breaker(model, &quality, alert, alarm, &error) == WANE_OK ? EXIT_FINE
-                                                                                    : cli_fail_wane(&error);
+    /* The server looks at it, and tells. */
+    return wane_model_set_breaker(model, &quality, NULL, NULL, &error) == WANE_OK ? EXIT_FINE
+                                                                                  : cli_fail_wane(&error);
 }

@@ -9,20 +9,21 @@
 
 #define TALKS  (FOR_RUN | FOR_SESSION)
 #define BUILDS (FOR_TABLE | FOR_AUTO_BUILD)
+#define LOOKS  (FOR_DOCTOR | FOR_DIAGNOSE)
 #define LOADS                                                                                               \
     (TALKS | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | \
-     FOR_TRAIN | FOR_TUNE | FOR_CONFIG)
-#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG)
+     FOR_TRAIN | FOR_TUNE | FOR_CONFIG | LOOKS)
+#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG | LOOKS)
 #define DECODES                                                                                         \
     (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_TUNE | \
-     FOR_CONFIG)
-#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG)
-#define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG)
+     FOR_CONFIG | LOOKS)
+#define HEADED  (TALKS | FOR_SERVE | FOR_BENCH | BUILDS | FOR_RECORD | FOR_CONFIG | LOOKS)
+#define SAMPLES (TALKS | FOR_SERVE | FOR_RECORD | FOR_GATE | FOR_CONFIG | FOR_DIAGNOSE)
 #define SERVES  (FOR_SERVE | FOR_CONFIG)
 #define CHATS   (TALKS | FOR_CONFIG)
-#define ANSWERS (TALKS | FOR_RECORD | FOR_GATE | FOR_CONFIG)
+#define ANSWERS (TALKS | FOR_RECORD | FOR_GATE | FOR_CONFIG | FOR_DIAGNOSE)
 /* Settings of the quality of answers, also in [domain.NAME]; and those that belong to the model. */
-#define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_GATE | FOR_CONFIG)
+#define JUDGES (TALKS | FOR_SERVE | FOR_BENCH | FOR_GATE | FOR_CONFIG | FOR_DIAGNOSE)
 #define ROBED  JUDGES
 #define ROLLS  (FOR_SERVE | FOR_ROLLOUT | FOR_CONFIG)
 #define TRACES (FOR_SERVE | FOR_RECORD | FOR_CONFIG)
@@ -87,7 +88,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
         TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
-        TABLED, "FILE", "keep them here from run to run; not set: they end with the process"),
+        TABLED & ~(unsigned)FOR_DIAGNOSE, "FILE", "keep them here from run to run; not set: they end with the process"),
     [SET_MEMO_SAVE] = NUMBER("Engine", "memo-save", 0, "WANE_MEMO_SAVE", "engine.memo_save", TYPE_INTEGER, 0, 86400, "300",
         TALKS | FOR_SERVE | FOR_CONFIG, "seconds from one write of the memo's file to the next; 0: only at the end"),
 
@@ -115,7 +116,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         ANSWERS, "TEXT", "end the reply before this text; \\n, \\t and \\\\ are read"),
 
     [SET_PROMPT] = WORDS("Chat", "prompt", 'p', NULL, NULL, TYPE_TEXT, 0, 16777216, NULL,
-        TALKS, "TEXT", "answer this once and leave"),
+        TALKS | FOR_DIAGNOSE, "TEXT", "answer this once and leave"),
     [SET_SYSTEM] = WORDS("Chat", "system", 0, "WANE_SYSTEM", "chat.system", TYPE_TEXT, 0, 1048576, NULL,
         ANSWERS | FOR_TOKENIZE, "TEXT", "the system message"),
     [SET_HISTORY] = SWITCH("Chat", "history", 0, "WANE_HISTORY", "chat.history", "on",
@@ -123,20 +124,20 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_STATS] = SWITCH("Chat", "stats", 0, "WANE_STATS", "chat.stats", "off",
         CHATS, "print tokens and their speed after each reply"),
     [SET_SESSION] = WORDS("Chat", "session", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_RUN, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end"),
+        FOR_RUN | LOOKS, "FILE", "go on with the conversation of this file, where it is there, and keep it there at the end; doctor: check it; diagnose: begin with it"),
     [SET_CONVERSATION] = WORDS("Chat", "conversation", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_SESSION, "FILE", "save: begin with these messages: JSON, as /save writes it"),
     [SET_PREFILL] = SWITCH("Chat", "prefill", 0, NULL, NULL, "off",
         FOR_SESSION, "save: take the conversation in, without a reply"),
 
     [SET_HOST] = WORDS("Server", "host", 0, "WANE_HTTP_HOST", "serve.host", TYPE_WORD, 1, 255, "127.0.0.1",
-        SERVES, "ADDRESS", "address to listen on; beyond loopback it needs --key-file or --open"),
+        SERVES | FOR_DOCTOR, "ADDRESS", "address to listen on; beyond loopback it needs --key-file or --open"),
     [SET_PORT] = NUMBER("Server", "port", 0, "WANE_HTTP_PORT", "serve.port", TYPE_INTEGER, 0, 65535, "8080",
-        SERVES, "port to listen on; 0: any free one"),
+        SERVES | FOR_DOCTOR, "port to listen on; 0: any free one"),
     [SET_KEY_FILE] = WORDS("Server", "key-file", 0, "WANE_KEY_FILE", "serve.key_file", TYPE_FILE, 1, 4096, NULL,
-        SERVES, "FILE", "keys that clients must show; docs/api.md has its form"),
+        SERVES | FOR_DOCTOR, "FILE", "keys that clients must show; docs/api.md has its form"),
     [SET_OPEN] = SWITCH("Server", "open", 0, "WANE_OPEN", "serve.open", "off",
-        SERVES, "listen beyond loopback without keys"),
+        SERVES | FOR_DOCTOR, "listen beyond loopback without keys"),
     [SET_SLOTS] = NUMBER("Server", "slots", 0, "WANE_SLOTS", "serve.slots", TYPE_INTEGER, 1, 64, "4",
         SERVES, "conversations decoded at once"),
     [SET_QUEUE] = NUMBER("Server", "queue", 0, "WANE_QUEUE", "serve.queue", TYPE_INTEGER, 0, 65536, "64",
@@ -156,7 +157,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_GRACE] = NUMBER("Server", "grace", 0, "WANE_GRACE", "serve.grace_ms", TYPE_INTEGER, 0, 3600000, "10000",
         SERVES, "ms that running requests get when the server is told to stop"),
     [SET_MAX_CONNECTIONS] = NUMBER("Server", "max-connections", 0, "WANE_MAX_CONNECTIONS", "serve.max_connections", TYPE_INTEGER, 1, 65536, "256",
-        SERVES, "connections at once"),
+        SERVES | FOR_DOCTOR, "connections at once"),
     [SET_MAX_BODY] = NUMBER("Server", "max-body", 0, "WANE_MAX_BODY", "serve.max_body", TYPE_BYTES, 1024, 1073741824, "8M",
         SERVES, "bytes of a request; K, M and G are read"),
     [SET_DEFAULT_MAX_TOKENS] = NUMBER("Server", "default-max-tokens", 0, "WANE_DEFAULT_MAX_TOKENS", "serve.default_max_tokens", TYPE_INTEGER, 1, 1048576, "1024",
@@ -165,6 +166,25 @@ const struct setting settings_table[SETTING_COUNT] = {
         SERVES, "what goes to the log"),
     [SET_READY_FILE] = WORDS("Server", "ready-file", 0, "WANE_READY_FILE", "serve.ready_file", TYPE_FILE, 1, 4096, NULL,
         SERVES, "FILE", "write the port here once requests are answered; removed at the end"),
+    [SET_WATCHDOG] = NUMBER("Server", "watchdog-ms", 0, "WANE_WATCHDOG_MS", "serve.watchdog_ms", TYPE_INTEGER, 0, 86400000, "10000",
+        SERVES, "ms after which an engine call counts as stuck and the server as not ready; more where calls are seen to take long; 0: never"),
+
+    [SET_ALERT_URL] = WORDS("Alerts", "alert-url", 0, "WANE_ALERT_URL", "alerts.url", TYPE_WORD, 1, 2048, NULL,
+        SERVES, "URL", "post each change of an alert there as JSON; http or https"),
+    [SET_ALERT_SECRET] = WORDS("Alerts", "alert-secret-file", 0, "WANE_ALERT_SECRET_FILE", "alerts.secret_file", TYPE_FILE, 1, 4096, NULL,
+        SERVES, "FILE", "its bytes, 16 or more, sign what is posted; only its owner may be able to read it"),
+    [SET_ALERT_COMMAND] = WORDS("Alerts", "alert-command", 0, "WANE_ALERT_COMMAND", "alerts.command", TYPE_TEXT, 1, 4096, NULL,
+        SERVES, "COMMAND", "run by sh at each change of an alert; WANE_ALERT, WANE_ALERT_STATE and WANE_ALERT_REASON say which"),
+    [SET_ALERT_ATTEMPTS] = NUMBER("Alerts", "alert-attempts", 0, "WANE_ALERT_ATTEMPTS", "alerts.attempts", TYPE_INTEGER, 1, 20, "6",
+        SERVES, "times that URL and command are tried for one change"),
+    [SET_ALERT_TIMEOUT] = NUMBER("Alerts", "alert-timeout", 0, "WANE_ALERT_TIMEOUT", "alerts.timeout_ms", TYPE_INTEGER, 100, 600000, "10000",
+        SERVES, "ms that one attempt may take"),
+    [SET_ALERT_RETRY] = NUMBER("Alerts", "alert-retry", 0, "WANE_ALERT_RETRY", "alerts.retry_ms", TYPE_INTEGER, 10, 600000, "1000",
+        SERVES, "ms before the second attempt; doubled each time, half of it by chance"),
+    [SET_BREAKER_DIVERGENCES] = NUMBER("Alerts", "breaker-divergences", 0, "WANE_BREAKER_DIVERGENCES", "alerts.divergences", TYPE_INTEGER, 0, 1000000, "3",
+        SERVES, "divergences from the plain path that switch a feature off: head, table, draft, memo; 0: none ever does"),
+    [SET_BREAKER_RELOADS] = NUMBER("Alerts", "breaker-reloads", 0, "WANE_BREAKER_RELOADS", "alerts.reloads", TYPE_INTEGER, 1, 1000, "3",
+        SERVES, "times in a row that the table's file cannot be taken in, before an alert"),
 
     [SET_PREPARE] = WORDS("Text", "prepare", 0, "WANE_PREPARE", "text.prepare", TYPE_WORD, 0, 60, "none",
         SERVES | FOR_PREPARE, "LIST", "steps that users' texts go through, with commas between: invisible, nfc, tables, nouns, segments; none, or all"),
@@ -226,6 +246,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         JUDGES, "temperature and top-p by how sure the model is, token by token; with --profile it is on unless switched off"),
     [SET_PROFILE] = WORDS("Quality", "profile", 0, "WANE_PROFILE", "quality.profile", TYPE_FILE, 1, 4096, NULL,
         ROBED, "FILE", "the governor's thresholds; not set: those that ship for the model"),
+    [SET_AB_GOVERNOR] = NUMBER("Quality", "ab-governor", 0, "WANE_AB_GOVERNOR", "quality.ab_governor", TYPE_REAL, 0, 0.99, "0",
+        SERVES, "steer this share of requests by a hash of user or key, the rest not, and compare them; 0: off"),
     [SET_STABILITY] = NUMBER("Quality", "stability", 0, "WANE_STABILITY", "quality.stability", TYPE_REAL, 0.01, 100, "1",
         JUDGES, "scale of the governor's thresholds; more: it steers more rarely"),
     [SET_FUSE] = CHOICE("Quality", "fuse", "WANE_FUSE", "quality.fuse", "off loop plain", "loop",
@@ -234,6 +256,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         JUDGES, "last tokens whose entropies the fuse compares"),
     [SET_FUSE_LIMIT] = NUMBER("Quality", "fuse-limit", 0, "WANE_FUSE_LIMIT", "quality.fuse_limit", TYPE_REAL, 0, 10, "0.03",
         JUDGES, "nats; their standard deviation is below"),
+    [SET_ENTROPIES] = SWITCH("Quality", "entropies", 0, "WANE_ENTROPIES", "quality.entropies", "off",
+        JUDGES, "take the entropy of every token, not only where the fuse may come to need it: for semantic_entropy_std_5tokens"),
     [SET_FALLBACK] = CHOICE("Quality", "fallback", "WANE_FALLBACK", "quality.fallback", "conservative transparent none", "conservative",
         JUDGES, "what the reader gets behind a reply that the fuse ended; a safe sentence, what happened, nothing"),
     [SET_CONSISTENCY] = NUMBER("Quality", "consistency", 0, "WANE_CONSISTENCY", "quality.consistency", TYPE_REAL, 0, 1, "0",
@@ -262,7 +286,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MIN_NEW] = NUMBER("Table", "min-new", 0, NULL, NULL, TYPE_INTEGER, 1, 1000000000000, "10000",
         FOR_AUTO_BUILD, "token records that must have come since the last build"),
     [SET_RECORD] = WORDS("Trace", "record", 0, "WANE_RECORD", "trace.record", TYPE_FILE, 1, 4096, NULL,
-        SERVES, "FOLDER", "record what is decoded in this folder; not set: nothing is"),
+        SERVES | FOR_DOCTOR, "FOLDER", "record what is decoded in this folder; not set: nothing is"),
     [SET_RECORD_OUT] = WORDS("Trace", "out", 0, NULL, NULL, TYPE_FILE, 1, 4096, "traces",
         FOR_RECORD, "FOLDER", "where the files go; made when it is not there"),
     [SET_KIND] = CHOICE("Trace", "kind", NULL, NULL, "guess single multi code summary", "guess",
@@ -283,6 +307,34 @@ const struct setting settings_table[SETTING_COUNT] = {
         TRACES, "bytes of records that may wait for the disk; beyond it records are dropped"),
     [SET_LINES] = NUMBER("Trace", "lines", 'n', NULL, NULL, TYPE_INTEGER, 1, 1000000000, "10",
         FOR_TRACE, "head: print so many records"),
+
+    [SET_URL] = WORDS("Faults", "url", 0, NULL, NULL, TYPE_WORD, 8, 500, NULL,
+        FOR_DOCTOR | FOR_COST, "URL", "a running server: http://127.0.0.1:8080; WANE_KEY holds a key where it asks for one"),
+    [SET_AGAINST] = WORDS("Faults", "against", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_DOCTOR, "MODEL", "the model that the table was made with, to name tokens and characters that differ"),
+    [SET_SIDE_A] = WORDS("Faults", "a", 0, NULL, NULL, TYPE_WORD, 0, 4096, NULL,
+        FOR_DIAGNOSE, "OPTIONS", "options of the first run alone, as one word: --a \"--head dense\""),
+    [SET_SIDE_B] = WORDS("Faults", "b", 0, NULL, NULL, TYPE_WORD, 0, 4096, NULL,
+        FOR_DIAGNOSE, "OPTIONS", "the same of the second run"),
+    [SET_TOLERANCE] = NUMBER("Faults", "tolerance", 0, NULL, NULL, TYPE_REAL, 0, 1000, "0",
+        FOR_DIAGNOSE, "logits that are no further apart count as the same; 0: bit for bit"),
+
+    [SET_MACHINE_PRICE] = NUMBER("Cost", "machine-price", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what the machine costs an hour"),
+    [SET_WATTS] = NUMBER("Cost", "watts", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what it draws while it works"),
+    [SET_POWER_PRICE] = NUMBER("Cost", "power-price", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what a kilowatt-hour costs"),
+    [SET_NETWORK_PRICE] = NUMBER("Cost", "network-price", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "0",
+        FOR_COST, "what a gigabyte to clients costs"),
+    [SET_TOKEN_BYTES] = NUMBER("Cost", "token-bytes", 0, NULL, NULL, TYPE_REAL, 0, 1e6, "250",
+        FOR_COST, "bytes of a streamed token with all that stands around it"),
+    [SET_UTILISATION] = NUMBER("Cost", "utilisation", 0, NULL, NULL, TYPE_REAL, 0, 1, "0",
+        FOR_COST, "share of the paid time in which it works; 0: benches all of it, a server as its metrics say"),
+    [SET_CURRENCY] = WORDS("Cost", "currency", 0, NULL, NULL, TYPE_WORD, 1, 12, "EUR",
+        FOR_COST, "WORD", "what prices are in"),
+    [SET_CSV] = SWITCH("Cost", "csv", 0, NULL, NULL, "off",
+        FOR_COST, "print lines with commas between"),
 
     [SET_IDS] = SWITCH("Tokens", "ids", 0, NULL, NULL, "off",
         FOR_TOKENIZE, "print the ids alone, in one line"),
@@ -312,7 +364,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_TRAIN, "FILE", "domains: the same, to be measured on and never learned"),
 
     [SET_FEEDBACK] = WORDS("Feedback", "feedback", 0, "WANE_FEEDBACK", "feedback.file", TYPE_FILE, 1, 4096, NULL,
-        SERVES | FOR_TRAIN, "FILE", "serve: take ratings of replies and write them here; train reward: learn from them"),
+        SERVES | FOR_TRAIN | FOR_DOCTOR, "FILE", "serve: take ratings of replies and write them here; train reward: learn from them"),
     [SET_FEEDBACK_TEXT] = SWITCH("Feedback", "feedback-text", 0, "WANE_FEEDBACK_TEXT", "feedback.text", "off",
         SERVES, "write down prompt and reply of what is rated, to train a reward model"),
     [SET_FEEDBACK_SIZE] = NUMBER("Feedback", "feedback-size", 0, "WANE_FEEDBACK_SIZE", "feedback.size", TYPE_BYTES, 1048576, 1099511627776, "64M",
@@ -356,6 +408,32 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_ROLLOUT, "URL", "ask the server that runs there, http://127.0.0.1:8080, not the file"),
     [SET_ROLLOUT_KEY] = WORDS("Rollout", "key", 0, "WANE_KEY", NULL, TYPE_WORD, 1, 512, NULL,
         FOR_ROLLOUT, "KEY", "with the right admin, where that server asks for keys"),
+    [SET_AUDIT] = WORDS("Audit", "audit", 0, "WANE_AUDIT", "audit.file", TYPE_FILE, 1, 4000, NULL,
+        SERVES | FOR_AUDIT, "FILE", "serve: write down how each answer came about; audit: the log, where no word names one"),
+    [SET_AUDIT_KEY] = WORDS("Audit", "audit-key", 0, "WANE_AUDIT_KEY", "audit.key", TYPE_FILE, 1, 4096, NULL,
+        SERVES | FOR_AUDIT, "FILE", "64 hexadecimal digits that key the chain; not set: whoever has the log can make another one"),
+    [SET_AUDIT_FAILURE] = CHOICE("Audit", "audit-failure", "WANE_AUDIT_FAILURE", "audit.failure", "serve stop", "serve",
+        SERVES, "when records cannot be written; serve: go on, and count what is missing; stop: answer nothing new"),
+    [SET_AUDIT_TEXT] = SWITCH("Audit", "audit-text", 0, "WANE_AUDIT_TEXT", "audit.text", "off",
+        SERVES, "keep prompts and replies as well, up to 64 KiB of each"),
+    [SET_AUDIT_LINES] = NUMBER("Audit", "lines", 'n', NULL, NULL, TYPE_INTEGER, 1, 1000000000, "20",
+        FOR_AUDIT, "tail: so many records, the newest"),
+    [SET_AUDIT_FOLLOW] = SWITCH("Audit", "follow", 'f', NULL, NULL, "off",
+        FOR_AUDIT, "tail: go on with what is written meanwhile"),
+    [SET_AUDIT_SINCE] = WORDS("Audit", "since", 0, NULL, NULL, TYPE_WORD, 1, 40, NULL,
+        FOR_AUDIT, "TIME", "tail, export: from then on; 2026-11-30, 2026-11-30T08:15:00Z, or 90s, 15m, 12h, 7d ago"),
+    [SET_AUDIT_REQUEST] = WORDS("Audit", "request", 0, NULL, NULL, TYPE_WORD, 1, 100, NULL,
+        FOR_AUDIT, "ID", "tail, export: of this request or reply"),
+    [SET_AUDIT_OF_KEY] = WORDS("Audit", "key", 0, NULL, NULL, TYPE_WORD, 1, 100, NULL,
+        FOR_AUDIT, "NAME", "tail, export: of the key of this name"),
+    [SET_AUDIT_TABLE] = WORDS("Audit", "table", 0, NULL, NULL, TYPE_WORD, 1, 64, NULL,
+        FOR_AUDIT, "DIGEST", "tail, export: that looked up in this table; the beginning of its digest is enough"),
+    [SET_AUDIT_EVENT] = WORDS("Audit", "event", 0, NULL, NULL, TYPE_WORD, 1, 40, NULL,
+        FOR_AUDIT, "WORD", "tail, export: of this kind; request, start, stop, gap, table, breaker, rollout"),
+    [SET_AUDIT_FORMAT] = CHOICE("Audit", "format", NULL, NULL, "jsonl csv", "jsonl",
+        FOR_AUDIT, "export: an object a line, or comma-separated values with a first line of names"),
+    [SET_AUDIT_HEAD] = WORDS("Audit", "head", 0, NULL, NULL, TYPE_WORD, 1, 100, NULL,
+        FOR_AUDIT, "HASH", "verify: a hash that must be in there, as an earlier verify printed it"),
 
     [SET_TUNE_DATA] = WORDS("Tuning", "data", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_TUNE, "FILE", "a text, or JSONL where the name ends in .jsonl; docs/tune.md has its form"),
@@ -414,7 +492,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_ROUNDS] = NUMBER("Bench", "rounds", 0, NULL, NULL, TYPE_INTEGER, 1, 1000, "5",
         FOR_BENCH, "rounds; medians are taken over them"),
     [SET_STREAMS] = WORDS("Bench", "streams", 0, NULL, NULL, TYPE_WORD, 1, 100, "1",
-        FOR_BENCH, "LIST", "decode, layer: sequences at once: a number, several with commas, or both for 1,4; layer: 1,4,8,16 where it is not given"),
+        FOR_BENCH | FOR_COST, "LIST", "cost: which width of a result; not given: the widest; protocol: 4 where it is not given; decode, layer, governor: sequences at once: a number, several with commas, or both for 1,4; layer: 1,4,8,16 where it is not given, governor: 4"),
     [SET_SAMPLER] = CHOICE("Bench", "sampler", NULL, NULL, "greedy default full", "greedy",
         FOR_BENCH, "head: how tokens are drawn; full: top-p 0.95 of the whole vocabulary"),
     [SET_ROWS] = NUMBER("Bench", "rows", 0, NULL, NULL, TYPE_INTEGER, 1, 64, "1",
@@ -422,14 +500,43 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_BODY] = SWITCH("Bench", "body", 0, NULL, NULL, "on",
         FOR_BENCH, "head: measure the body alone, too"),
     [SET_LONG] = SWITCH("Bench", "long", 0, NULL, NULL, "off",
-        FOR_BENCH, "layer: contexts of 16,384 and 32,768 tokens, too"),
+        FOR_BENCH, "layer: contexts of 16,384 and 32,768 tokens, too; protocol: a reply of 16,000 tokens, too"),
     [SET_PROMPTS] = WORDS("Bench", "prompts", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
-        FOR_BENCH | FOR_HEAD | FOR_RECORD, "FILE", "prompts or texts, one a line; not set: bench takes those built in; bench draft: novel: prose"),
+        FOR_BENCH | FOR_HEAD | FOR_RECORD, "FILE", "prompts or texts, one a line; not set: bench takes those built in; bench draft: novel: prose; bench governor: none: no prompts"),
+    [SET_SIDES] = WORDS("Bench", "sides", 0, NULL, NULL, TYPE_WORD, 1, 100, "off,on",
+        FOR_BENCH, "LIST", "governor: what is compared, two of on, off and the names of domains in the settings file"),
+    [SET_ITEMS] = NUMBER("Bench", "items", 0, NULL, NULL, TYPE_INTEGER, 0, 1000000, "0",
+        FOR_BENCH, "governor: the first so many of each set, in an order that the seed makes; 0: all"),
+    [SET_REPLIES] = NUMBER("Bench", "replies", 0, NULL, NULL, TYPE_INTEGER, 2, 100, "4",
+        FOR_BENCH, "governor: replies to each prompt"),
+    [SET_QUESTIONS] = WORDS("Bench", "questions", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_BENCH, "FILE", "governor: a question, a tab and the answer's pattern in a line; not set: those that ship; none: no questions"),
+    [SET_TASKS] = WORDS("Bench", "tasks", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_BENCH, "FILE", "governor: JSONL, objects with a prompt; their replies go to --judge"),
+    [SET_JUDGE] = WORDS("Bench", "judge", 0, NULL, NULL, TYPE_TEXT, 1, 4096, NULL,
+        FOR_BENCH, "COMMAND", "governor: run by sh with reply and task as JSON on standard input; it ends with 0 where that is right, else 1"),
+    [SET_BENCH_TEMPERATURE] = NUMBER("Bench", "temperature", 0, NULL, NULL, TYPE_REAL, 0, 100, "0.8",
+        FOR_BENCH, "governor: of both sides"),
+    [SET_BENCH_SEED] = NUMBER("Bench", "seed", 0, NULL, NULL, TYPE_INTEGER, 0, 2147483647, "1",
+        FOR_BENCH, "governor: of order and draws"),
+
+    [SET_PROTOCOL_REQUESTS] = NUMBER("Bench", "requests", 0, NULL, NULL, TYPE_INTEGER, 1, 1000000, "10000",
+        FOR_BENCH, "protocol: requests that are measured"),
+    [SET_PROMPT_TOKENS] = NUMBER("Bench", "prompt-tokens", 0, NULL, NULL, TYPE_INTEGER, 8, 1048576, "1024",
+        FOR_BENCH, "protocol: tokens of the prompt, which is always the same"),
+    [SET_RESULT] = WORDS("Bench", "output", 'o', NULL, NULL, TYPE_FILE, 1, 4000, NULL,
+        FOR_BENCH, "FILE", "protocol: write the result here as JSON, for wane bench compare and wane cost; governor: replies, from which it goes on; report: the page"),
+    [SET_STATE] = WORDS("Bench", "state", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_BENCH, "FILE", "protocol: requests that are done, to go on after a stop; not set: --output with .part behind it"),
+    [SET_BAR] = WORDS("Bench", "bar", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
+        FOR_BENCH, "FILE", "protocol: limits that the result must keep, as JSON; docs/protocol.md has the names"),
 
     [SET_JSON] = SWITCH("Output", "json", 0, NULL, NULL, "off",
         FOR_ALL & ~(unsigned)FOR_HELP, "print JSON on standard output; serve: log lines as JSON"),
     [SET_JSON_STREAM] = SWITCH("Output", "json-stream", 0, NULL, NULL, "off",
         TALKS, "print one JSON object for each token, then one for the end"),
+    [SET_XRAY] = SWITCH("Output", "xray", 0, NULL, NULL, "off",
+        FOR_RUN, "tint each token by how it was decided; without colours: letters in brackets"),
     [SET_TABLE] = SWITCH("Output", "table", 0, NULL, NULL, "off",
         FOR_HELP, "every setting as a Markdown table"),
     [SET_WORDS] = SWITCH("Output", "words", 0, NULL, NULL, "off",
@@ -437,7 +544,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_VERBOSE] = SWITCH("Output", "verbose", 'v', NULL, NULL, "off",
         TALKS | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | FOR_RECORD | FOR_GATE | FOR_TUNE, "what the engine has to say, on standard error"),
     [SET_CONFIG] = WORDS("Output", "config", 'c', "WANE_CONFIG", NULL, TYPE_FILE, 1, 4096, NULL,
-        LOADS | FOR_ROLLOUT, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
+        LOADS | FOR_ROLLOUT | FOR_AUDIT, "FILE", "settings file; not set: wane/wane.conf below XDG_CONFIG_HOME or ~/.config"),
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",
         FOR_ALL, "this text"),
 };

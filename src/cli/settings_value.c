@@ -53,9 +53,9 @@ void settings_free(struct settings *settings) {
 
 bool setting_is_domains(int id) {
     const char *key = settings_table[id].key;
-    /* A model has one set of rules, one gate, one profile and one breaker. */
+    /* A model has one set of rules, one gate and one breaker. */
     return key != NULL && strncmp(key, "quality.", 8) == 0 && id != SET_RULES && id != SET_GATE &&
-           id != SET_PROFILE && strncmp(key, "quality.breaker_", 16) != 0;
+           id != SET_AB_GOVERNOR && strncmp(key, "quality.breaker_", 16) != 0;
 }
 
 const char *settings_source_name(enum setting_source source) {

@@ -138,13 +138,13 @@ static void generation_from(const struct settings *settings, wane_quality *quali
     generation->quality = quality->mode != WANE_MODE_OFF ? quality : NULL;
     sampling_from(settings, &generation->sampling);
     generation->max_tokens = setting_int(settings, SET_MAX_TOKENS);
+    generation->view = setting_on(settings, SET_XRAY);
     generation->stops = (const char *const *)settings->value[SET_STOP].list;
     generation->stop_count = settings->value[SET_STOP].list_count;
 }
 
-/* The messages as tokens. An SSP of the system message sets the quality, and is no part of the prompt. */
-static int prompt_from(struct talk *talk, wane_quality *quality, wane_generation *generation,
-                       wane_tokens *prompt, wane_error *error) {
+int talk_prepare(struct talk *talk, wane_quality *quality, wane_generation *generation, wane_tokens *prompt,
+                 wane_error *error) {
     wane_ssp ssp = {0};
     size_t rest = 0, skip = 0;
     generation_from(talk->settings, quality, generation);
@@ -204,7 +204,7 @@ int talk_prefill(struct talk *talk, wane_error *error) {
     wane_tokens prompt = {0};
     wane_generation generation;
     wane_quality quality;
-    int result = prompt_from(talk, &quality, &generation, &prompt, error);
+    int result = talk_prepare(talk, &quality, &generation, &prompt, error);
     generation.no_memo = true; /* what the memo knows would not be taken in */
     interrupt_target(talk->session);
     if (result == WANE_OK)
@@ -224,7 +224,7 @@ int talk_answer(struct talk *talk, talk_sink sink, void *user, struct reply *rep
     wane_tokens prompt = {0};
     wane_generation generation;
     wane_quality quality;
-    int result = prompt_from(talk, &quality, &generation, &prompt, error);
+    int result = talk_prepare(talk, &quality, &generation, &prompt, error);
     interrupt_target(talk->session);
     if (result == WANE_OK && interrupt_seen()) {
         *error = (wane_error){.code = WANE_ECANCELLED};

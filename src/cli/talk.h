@@ -49,6 +49,12 @@ json_t *talk_as_json(const struct talk *talk);
  */
 int talk_answer(struct talk *talk, talk_sink sink, void *user, struct reply *reply, wane_error *error);
 void reply_free(struct reply *reply);
+/*
+ * The messages as tokens, appended to `prompt`, and the request that the settings make of them: it points to `quality`, the settings and
+ * the talk. An SSP of the system message sets the quality, and is no part of the prompt.
+ */
+int talk_prepare(struct talk *talk, wane_quality *quality, wane_generation *generation, wane_tokens *prompt,
+                 wane_error *error);
 /* Take the messages in, without a reply. */
 int talk_prefill(struct talk *talk, wane_error *error);
 /*

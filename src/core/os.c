@@ -3,14 +3,18 @@
 
 #include "core/clock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #if defined(__linux__)
@@ -207,3 +211,63 @@ bool wane__os_peer_gone(int fd) {
 }
 
 #endif
+
+/* -------------------------------------------------------------------- usage */
+
+static unsigned long long count_files(void) {
+#if defined(__linux__)
+    DIR *folder = opendir("/proc/self/fd");
+#else
+    DIR *folder = opendir("/dev/fd");
+#endif
+    unsigned long long count = 0;
+    if (folder == NULL) return 0;
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count > 0 ? count - 1 : 0; /* the folder itself was open */
+}
+
+static unsigned long long resident(void) {
+#if defined(__linux__)
+    unsigned long long size = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f == NULL) return 0;
+    if (fscanf(f, "%llu %llu", &size, &pages) != 2) pages = 0;
+    fclose(f);
+    long page = sysconf(_SC_PAGESIZE);
+    return page > 0 ? pages * (unsigned long long)page : 0;
+#else
+    return 0;
+#endif
+}
+
+void wane__os_usage(struct wane__os_usage *usage) {
+    struct rusage used;
+    struct rlimit limit;
+    *usage = (struct wane__os_usage){.resident_bytes = resident(), .open_files = count_files()};
+    if (getrusage(RUSAGE_SELF, &used) == 0)
+        usage->cpu_seconds = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                             1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        usage->most_files = (unsigned long long)limit.rlim_cur;
+}
+
+bool wane__os_disk_free(const char *path, unsigned long long *bytes) {
+    struct statvfs status;
+    char folder[4096];
+    size_t size = strlen(path);
+    if (size >= sizeof folder) return false;
+    memcpy(folder, path, size + 1);
+    /* A file that is to be written may not be there yet: its folder is. */
+    while (statvfs(folder, &status) != 0) {
+        char *slash = strrchr(folder, '/');
+        if (slash == NULL && strcmp(folder, ".") == 0) return false;
+        if (slash == folder && folder[1] == '\0') return false;
+        if (slash == NULL)
+            memcpy(folder, ".", 2);
+        else
+            slash[slash == folder] = '\0';
+    }
+    *bytes = (unsigned long long)status.f_bavail * (unsigned long long)status.f_frsize;
+    return true;
+}

@@ -15,6 +15,16 @@
  */
 int wane__os_cores(void);
 
+/* What the system says of this process; what it does not say is 0. */
+struct wane__os_usage {
+    double cpu_seconds;
+    unsigned long long resident_bytes;
+    unsigned long long open_files, most_files;
+};
+void wane__os_usage(struct wane__os_usage *usage);
+/* Bytes that a file's or folder's disk still has for this user; false where there is no such place. */
+bool wane__os_disk_free(const char *path, unsigned long long *bytes);
+
 /* Random bytes from the system, at most 256 of them; false with errno set when it gives none. */
 bool wane__os_random(void *bytes, size_t size);
 

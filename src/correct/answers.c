@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/pattern.h"
 #include "correct/distance.h"
 
 #include <limits.h>
@@ -12,11 +13,10 @@
 #include <unicode/utext.h>
 
 enum {
-    VALUE_MOST = 256,      /* bytes of a value */
-    PATTERN_MOST = 1000,   /* bytes of a pattern */
-    MATCH_STEPS = 1000,    /* ICU's unit of work in a search: about a millisecond each */
-    MATCH_STACK = 1 << 20, /* bytes */
-    MATCH_TEXT = 1 << 20,  /* bytes at an answer's end that are looked at */
+    VALUE_MOST = 256,     /* bytes of a value */
+    PATTERN_MOST = 1000,  /* bytes of a pattern */
+    MATCH_STEPS = 1000,   /* ICU's unit of work in a search: about a millisecond each */
+    MATCH_TEXT = 1 << 20, /* bytes at an answer's end that are looked at */
 };
 
 struct wane__value_pattern {
@@ -33,27 +33,19 @@ void wane__value_pattern_free(struct wane__value_pattern *pattern) {
 
 static int compile(const char *text, URegularExpression **out, wane_error *error) {
     UErrorCode status = U_ZERO_ERROR;
-    UParseError at = {0};
+    struct wane__pattern_fault fault = {0};
     size_t size = strlen(text);
     if (size == 0 || size > PATTERN_MOST)
         return wane__fail(error, WANE_EINVAL,
                           "The pattern of a final value has %zu bytes; it must have 1 to %d.", size,
                           PATTERN_MOST);
-    UText *pattern = utext_openUTF8(NULL, text, (int64_t)size, &status);
-    *out = uregex_openUText(pattern, 0, &at, &status);
-    if (pattern != NULL) utext_close(pattern);
-    if (U_FAILURE(status))
-        return wane__fail(error, WANE_EINVAL,
-                          "The pattern of a final value is wrong near its character %d: %s.", at.offset,
-                          u_errorName(status));
+    int code = wane__pattern_open(text, size, 0, MATCH_STEPS, out, &fault);
+    if (code != WANE_OK)
+        return wane__fail(error, code, "The pattern of a final value is wrong near its character %d: %s.",
+                          fault.offset, fault.why);
     if (uregex_groupCount(*out, &status) < 1)
         return wane__fail(error, WANE_EINVAL,
                           "The pattern of a final value has no group: put the value in ( and ).");
-    uregex_setTimeLimit(*out, MATCH_STEPS, &status);
-    uregex_setStackLimit(*out, MATCH_STACK, &status);
-    if (U_FAILURE(status))
-        return wane__fail(error, WANE_EINTERNAL, "ICU cannot bound the search for a final value: %s.",
-                          u_errorName(status));
     return WANE_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "core/pattern.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -15,11 +16,8 @@
 #include <unicode/utf8.h>
 #include <xxhash.h>
 
-/*
- * Of one match: ten thousand steps of the engine a unit, and so the same on every machine; about a millisecond. The stack is what
- * backtracking takes, in bytes.
- */
-enum { TIME_MOST = 10, STACK_MOST = 1 << 20 };
+/* Of one match, in units of core/pattern.h. */
+enum { TIME_MOST = 10 };
 
 struct reading {
     const char *file;
@@ -54,34 +52,22 @@ static void digest_text(struct reading *r, const char *text, size_t size) {
 
 /* ------------------------------------------------------------------ patterns */
 
-static int open_pattern(struct reading *r, const char *text, size_t size, UChar *units,
-                        struct wane__rule *rule) {
-    UErrorCode status = U_ZERO_ERROR;
-    UParseError where = {0};
-    int32_t count = 0;
-    u_strFromUTF8(units, WANE__RULES_PATTERN + 1, &count, text, (int32_t)size, &status);
-    if (U_SUCCESS(status)) rule->pattern = uregex_open(units, count, 0, &where, &status);
-    if (U_SUCCESS(status)) uregex_setTimeLimit(rule->pattern, TIME_MOST, &status);
-    if (U_SUCCESS(status)) uregex_setStackLimit(rule->pattern, STACK_MOST, &status);
-    if (U_SUCCESS(status)) return WANE_OK;
-    if (status == U_MEMORY_ALLOCATION_ERROR) return no_memory(r);
-    return WRONG(
-        r,
-        "its pattern is wrong at line %d, character %d (%s); docs/correction.md says what may stand there.",
-        where.line > 0 ? where.line : 1, where.offset > 0 ? where.offset : 0, u_errorName(status));
-}
-
 static int read_pattern(struct reading *r, const json_t *pattern, struct wane__rule *rule) {
     if (!json_is_string(pattern)) return WRONG(r, "%s", "it has no \"pattern\", which must be a string.");
+    const char *text = json_string_value(pattern);
     size_t size = json_string_length(pattern);
+    struct wane__pattern_fault fault = {0};
     if (size == 0 || size > WANE__RULES_PATTERN)
         return WRONG(r, "its pattern has %zu bytes; it must have 1 to %d.", size, WANE__RULES_PATTERN);
-    UChar *units = wane__alloc_zero(WANE__RULES_PATTERN + 1, sizeof *units);
-    if (units == NULL) return no_memory(r);
-    int status = open_pattern(r, json_string_value(pattern), size, units, rule);
-    wane__free(units);
-    digest_text(r, json_string_value(pattern), size);
-    return status;
+    int status = wane__pattern_open(text, size, 0, TIME_MOST, &rule->pattern, &fault);
+    if (status == WANE_ENOMEM) return no_memory(r);
+    if (status != WANE_OK)
+        return WRONG(r,
+                     "its pattern is wrong at line %d, character %d (%s); docs/correction.md says what may "
+                     "stand there.",
+                     fault.line, fault.offset, fault.why);
+    digest_text(r, text, size);
+    return WANE_OK;
 }
 
 static int read_scope(struct reading *r, const json_t *scope, struct wane__rule *rule) {

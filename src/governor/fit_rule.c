@@ -88,14 +88,11 @@ double wane__fit_jerk(const struct wane__fit_text *text, const float *value, siz
 
 int wane__fit_state(const struct wane__fit_text *text, const struct wane__fit_rule *rule, size_t at) {
     double x = rule->sign * (double)rule->value[at];
-    static const int state[WANE__SIGHTS] = {[WANE__SEES_HIGH] = WANE_STATE_LOCKED,
-                                            [WANE__SEES_LOW] = WANE_STATE_EXPLORE,
-                                            [WANE__SEES_TURN] = WANE_STATE_PROTECT};
-    if (!isfinite(x)) return WANE_STATE_NORMAL;
+    if (!isfinite(x)) return wane__state_after(WANE_STATE_NORMAL, WANE__SEES_NOTHING);
     const struct wane__limits limits = {rule->peak, rule->low, rule->spread_threshold, rule->jerk_threshold};
     double jerk = rule->jerk_threshold > 0 ? wane__fit_jerk(text, rule->value, at) : 0;
     double spread = rule->spread != NULL ? (double)rule->spread[at] : (double)NAN;
-    return state[wane__sight_of(x, jerk, spread, &limits)];
+    return wane__state_after(WANE_STATE_NORMAL, wane__sight_of(x, jerk, spread, &limits));
 }
 
 /* ------------------------------------------------------------------- thresholds */

@@ -7,6 +7,17 @@
 #include <math.h>
 #include <stdio.h>
 
+/* What must have been repeated of a piece so long. */
+static int stretch_needed(int period) {
+    int needed = WANE__FUSE_TIMES * period;
+    return needed < WANE__FUSE_STRETCH ? WANE__FUSE_STRETCH : needed;
+}
+
+/* Could the next `window` tokens bring it there? */
+static bool comes_near(const struct wane__fuse *fuse, int period) {
+    return fuse->same[period - 1] + fuse->window + period >= stretch_needed(period);
+}
+
 void wane__fuse_init(struct wane__fuse *fuse, const wane_quality *q) {
     *fuse = (struct wane__fuse){
         .rule = q->mode == WANE_MODE_WANE ? q->fuse : WANE_FUSE_OFF,
@@ -14,6 +25,9 @@ void wane__fuse_init(struct wane__fuse *fuse, const wane_quality *q) {
         .limit = (double)q->fuse_limit,
         .spread = NAN,
     };
+    fuse->wants = fuse->rule == WANE_FUSE_PLAIN;
+    for (int p = 1; p <= WANE__FUSE_PERIOD && fuse->rule == WANE_FUSE_LOOP; p++)
+        fuse->wants = fuse->wants || comes_near(fuse, p);
 }
 
 void wane__fuse_see(struct wane__fuse *fuse, double entropy) {
@@ -26,22 +40,26 @@ void wane__fuse_see(struct wane__fuse *fuse, double entropy) {
     fuse->entropy[fuse->seen++ % fuse->window] = entropy;
     if (fuse->seen < fuse->window) return;
     if (fuse->seen == 2 * fuse->window) fuse->seen = fuse->window; /* the ring's place, without end */
-    for (int i = 0; i < fuse->window; i++) sum += fuse->entropy[i];
+    /* From the oldest on: the same entropies give the same bits, wherever the ring began. */
+    for (int i = 0; i < fuse->window; i++) sum += fuse->entropy[(fuse->seen + i) % fuse->window];
     double mean = sum / fuse->window;
-    for (int i = 0; i < fuse->window; i++) squares += (fuse->entropy[i] - mean) * (fuse->entropy[i] - mean);
+    for (int i = 0; i < fuse->window; i++) {
+        double off = fuse->entropy[(fuse->seen + i) % fuse->window] - mean;
+        squares += off * off;
+    }
     fuse->spread = sqrt(squares / fuse->window);
 }
 
 /* The shortest piece that the reply's end repeats often enough; 0: none. */
 static int find_loop(struct wane__fuse *fuse, const int32_t *reply, int count) {
     int found = 0;
+    fuse->wants = false;
     for (int p = 1; p <= WANE__FUSE_PERIOD; p++) {
         uint16_t *same = &fuse->same[p - 1];
         bool equal = count > p && reply[count - 1] == reply[count - 1 - p];
         *same = (uint16_t)(equal ? *same + (*same < UINT16_MAX) : 0);
-        int stretch = *same + p, needed = WANE__FUSE_TIMES * p;
-        if (needed < WANE__FUSE_STRETCH) needed = WANE__FUSE_STRETCH;
-        if (found == 0 && stretch >= needed) found = p;
+        if (found == 0 && *same + p >= stretch_needed(p)) found = p;
+        fuse->wants = fuse->wants || comes_near(fuse, p);
     }
     return found;
 }

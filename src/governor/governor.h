@@ -11,7 +11,10 @@
 struct wane__governor {
     bool on;           /* some part of it is: its stage is walked            */
     bool steers;       /* a profile sets temperature and top-p               */
+    int look_at;       /* which of the probe's layers                        */
     bool looks;        /* attention is looked at: kurtosis, consistency      */
+    bool entropies;    /* of every row; else of those that the fuse wants    */
+    bool every;        /* every row is looked at: no token may come without  */
     float hottest;     /* temperature that no command exceeds: the breaker's */
     float consistency; /* limit; 0: off */
     int fallback;      /* WANE_FALLBACK_… */

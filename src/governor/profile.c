@@ -101,7 +101,7 @@ static double number_of(const wane_profile *profile, const struct field *f) {
     int whole;
     if (f->kind == NUMBER) {
         memcpy(&real, at, sizeof real);
-        return (double)real;
+        return (double)real + 0.0;
     }
     memcpy(&whole, at, sizeof whole);
     return whole;
@@ -109,12 +109,13 @@ static double number_of(const wane_profile *profile, const struct field *f) {
 
 static void set_number(wane_profile *profile, const struct field *f, double value) {
     char *at = (char *)profile + f->at;
-    float real = (float)value;
-    int whole = (int)value;
-    if (f->kind == NUMBER)
+    if (f->kind == NUMBER) {
+        float real = (float)value + 0.0f; /* -0 is 0: a file of ours would not keep its sign */
         memcpy(at, &real, sizeof real);
-    else
+    } else {
+        int whole = (int)value;
         memcpy(at, &whole, sizeof whole);
+    }
 }
 
 static const char *text_of(const wane_profile *profile, const struct field *f) {

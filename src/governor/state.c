@@ -19,6 +19,10 @@ static const unsigned char after[WANE_STATES][WANE__SIGHTS] = {
                             WANE_STATE_PROTECT},
 };
 
+int wane__state_after(int state, enum wane__sight sight) {
+    return after[state][sight];
+}
+
 static const bool top_p_off[WANE_STATES] = {[WANE_STATE_LOCKED] = true, [WANE_STATE_PROTECT] = true};
 
 /* Both thresholds away from their middle; one alone away from 0. */
@@ -87,7 +91,7 @@ struct wane__command wane__machine_step(struct wane__machine *m, int index, cons
     struct wane__command command = {.from = index};
     enum wane__sight sight = see(m, signals);
     int before = m->state == WANE_STATE_LOCKED && m->left == 0 ? WANE_STATE_NORMAL : m->state;
-    m->state = after[before][sight];
+    m->state = wane__state_after(before, sight);
     command.state = m->state;
     if (m->state == WANE_STATE_LOCKED && sight != WANE__SEES_HIGH) {
         m->left--; /* the command that locked holds on */

@@ -42,6 +42,8 @@ struct wane__limits {
 };
 /* A value that is known. `jerk`: its third difference, and `spread` may be NAN, which is beyond nothing and below nothing. */
 enum wane__sight wane__sight_of(double value, double jerk, double spread, const struct wane__limits *limits);
+/* The state that follows another when the next row is seen, but for a lock that is over. */
+int wane__state_after(int state, enum wane__sight sight);
 /* The third difference of a value and those before it, the newest first. */
 double wane__jerk(double now, const double last[3]);
 

@@ -129,6 +129,8 @@ int wane__sampler_log_sum(struct wane__sampler *sampler, struct wane__source *so
  */
 int wane__sampler_best_drawn(struct wane__sampler *sampler, struct wane__source *source, int count,
                              struct wane__candidate *out, int *found, double *log_sum);
+/* Does no processor change a logit: no bias, no token in a penalty's window? */
+bool wane__sampler_is_plain(const struct wane__sampler *sampler);
 uint64_t wane__sampler_seed(const struct wane__sampler *sampler);
 /*
  * From the next draw on: another temperature than the request's, and another top-p; NAN: the request's own. Costs nothing: both count only

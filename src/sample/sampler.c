@@ -134,6 +134,10 @@ void wane__sampler_accept(struct wane__sampler *sampler, int32_t token) {
     if (token >= 0 && token < sampler->vocab_size) wane__named_accept(&sampler->named, token);
 }
 
+bool wane__sampler_is_plain(const struct wane__sampler *sampler) {
+    return sampler->named.count == 0;
+}
+
 uint64_t wane__sampler_seed(const struct wane__sampler *sampler) {
     return sampler->settings.seed;
 }

@@ -61,11 +61,13 @@ static void open_stream(struct wane__exchange *x) {
 }
 
 static void put_delta(struct wane__exchange *x, const wane_event *event) {
-    if (event->text_size == 0) return;
+    if (event->text_size == 0 && event->view == NULL) return;
     wane__buf_text(&x->out, "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,"
                             "\"delta\":{\"type\":\"text_delta\",\"text\":");
-    wane__json_string(&x->out, event->text, event->text_size);
-    wane__buf_text(&x->out, "}}\n\n");
+    wane__json_string(&x->out, event->text_size > 0 ? event->text : "", event->text_size);
+    wane__buf_text(&x->out, "}");
+    wane__http_put_token(x, event, &x->out);
+    wane__buf_text(&x->out, "}\n\n");
 }
 
 static void close_stream(struct wane__exchange *x, const wane_event *end) {

@@ -56,9 +56,11 @@ static void add_headers(const struct wane__exchange *exchange, struct MHD_Respon
         MHD_add_response_header(response, "wane-domain-mismatch", exchange->domain_note);
     if (exchange->side.header[0] != '\0')
         MHD_add_response_header(response, "wane-rollout", exchange->side.header);
+    if (wane__http_ab_side(exchange) != NULL)
+        MHD_add_response_header(response, "wane-governor-side", wane__http_ab_side(exchange));
 }
 
-static enum MHD_Result queue(struct wane__exchange *exchange, int status, struct MHD_Response *response) {
+enum MHD_Result wane__http_queue(struct wane__exchange *exchange, int status, struct MHD_Response *response) {
     exchange->status = status;
     enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned)status, response);
     MHD_destroy_response(response); /* our hold on it; the connection has its own */
@@ -75,7 +77,7 @@ static struct MHD_Response *make_response(struct wane__exchange *exchange, const
 
 enum MHD_Result wane__http_send(struct wane__exchange *exchange, int status, const char *type) {
     struct MHD_Response *response = make_response(exchange, type);
-    return response ? queue(exchange, status, response) : MHD_NO;
+    return response ? wane__http_queue(exchange, status, response) : MHD_NO;
 }
 
 enum MHD_Result wane__http_refuse(struct wane__exchange *exchange) {
@@ -99,7 +101,7 @@ enum MHD_Result wane__http_refuse(struct wane__exchange *exchange) {
                  wane__metrics_retry_after(&exchange->server->metrics, &state));
         MHD_add_response_header(response, "retry-after", seconds);
     }
-    return queue(exchange, wane__problem_status(problem), response);
+    return wane__http_queue(exchange, wane__problem_status(problem), response);
 }
 
 enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentReaderCallback read) {
@@ -108,7 +110,7 @@ enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentRe
     if (response == NULL) return MHD_NO;
     add_headers(exchange, response, "text/event-stream; charset=utf-8");
     MHD_add_response_header(response, "x-accel-buffering", "no"); /* a proxy must not hold events back */
-    return queue(exchange, MHD_HTTP_OK, response);
+    return wane__http_queue(exchange, MHD_HTTP_OK, response);
 }
 
 /* ---------------------------------------------------------------- requests */
@@ -242,12 +244,14 @@ static void make_plain(char *text) {
 
 static void free_exchange(struct wane__exchange *exchange) {
     wane_ticket_free(exchange->ticket);
+    wane__http_live_leave(exchange);
     if (exchange->has_call) wane__call_free(&exchange->call);
     wane__buf_free(&exchange->body);
     wane__buf_free(&exchange->asked);
     wane__buf_free(&exchange->said);
     wane__buf_free(&exchange->earlier);
     wane__buf_free(&exchange->again);
+    wane__buf_free(&exchange->ab_text);
     wane__buf_free(&exchange->text);
     wane__buf_free(&exchange->head);
     wane__buf_free(&exchange->out);
@@ -276,6 +280,7 @@ void wane__http_completed(void *server, struct MHD_Connection *connection, void 
               exchange->reused_tokens, exchange->reply_tokens, 1000 * (wane__now() - exchange->started),
               exchange->problem.kind ? ": " : "", exchange->problem.text);
     bool had_ticket = exchange->ticket != NULL;
+    wane__http_audit_done(exchange, status);
     free_exchange(exchange);
     if (had_ticket) atomic_fetch_sub(&owner->replies, 1);
 }

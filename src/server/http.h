@@ -8,12 +8,19 @@
 #define WANE_SERVER_HTTP_H
 
 #include "ops/rollout_live.h"
+#include "server/http_audit.h"
 #include "server/server_internal.h"
 
 #include <microhttpd.h>
 
 struct wane__route;
 struct wane__dialect;
+
+/* One that follows the samples. */
+struct wane__viewer {
+    bool on;
+    uint64_t next, dropped; /* the sample to send; how many it was too slow for */
+};
 
 struct wane__exchange {
     struct wane_server *server;
@@ -54,11 +61,19 @@ struct wane__exchange {
     struct wane__rollout_side side;
     struct wane__buf earlier, again;
     bool repeats;
+    /* The audit log's (http_audit.c). */
+    bool owes_record;              /* it was admitted, and no ticket writes its record */
+    struct wane__audited *audited; /* what the ticket's end writes; NULL: nothing      */
+    /* http_ab.c */
+    int ab_side;              /* 1 + its side; 0: it takes no part               */
+    struct wane__buf ab_text; /* what its reply has said                         */
 
     struct wane__buf text;     /* whole reply, not streamed                       */
     struct wane__buf head;     /* what each OpenAI object starts with             */
     struct wane__buf lists[4]; /* logprobs on their way out                       */
     size_t text_offset;        /* characters so far: the old logprobs form        */
+
+    struct wane__viewer viewer; /* http_live.c */
 
     struct wane__buf out; /* stream: bytes to send                           */
     size_t sent;
@@ -91,6 +106,8 @@ void wane__http_connection(void *server, struct MHD_Connection *connection, void
 enum MHD_Result wane__http_send(struct wane__exchange *exchange, int status, const char *type);
 /* Answer with `problem`. */
 enum MHD_Result wane__http_refuse(struct wane__exchange *exchange);
+/* Answer with a response of one's own, which this lets go of. */
+enum MHD_Result wane__http_queue(struct wane__exchange *exchange, int status, struct MHD_Response *response);
 /* Answer with a stream that `read` fills until it says that it is over. */
 enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentReaderCallback read);
 const char *wane__http_header(const struct wane__exchange *exchange, const char *name);
@@ -116,6 +133,24 @@ bool wane__http_quality(struct wane__exchange *exchange);
 /* `,"wane":{…}`, where there is something to say: a vote, the fuse, an SSP, text that was prepared. */
 void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end, struct wane__buf *out);
 
+/* http_trace.c: does the parsed call want to be told of each token? False: `problem`. */
+bool wane__http_trace(struct wane__exchange *exchange);
+/* `,"wane":{"token":{…}}`, where the event has a view; NULL is fine. */
+void wane__http_put_token(const struct wane__exchange *exchange, const wane_event *event,
+                          struct wane__buf *out);
+
+/* http_live.c: the samples of the last minutes, for who watches. Started last, stopped before the connections are closed. */
+int wane__http_live_start(struct wane_server *server, wane_error *error);
+void wane__http_live_stop(struct wane_server *server);
+void wane__http_live_reply(struct wane_server *server, const wane_event *end);
+void wane__http_live_leave(struct wane__exchange *exchange);
+enum MHD_Result wane__http_live_state(struct wane__exchange *exchange);
+enum MHD_Result wane__http_live_events(struct wane__exchange *exchange);
+
+/* http_page.c: the live page, for who asks for HTML; and its files. */
+enum MHD_Result wane__http_page(struct wane__exchange *exchange);
+enum MHD_Result wane__http_page_file(struct wane__exchange *exchange);
+
 /* http_prepare.c: check the options' steps. */
 int wane__server_set_prepare(struct wane_server *server, const wane_server_options *options,
                              wane_error *error);
@@ -138,6 +173,23 @@ void wane__http_keep_prompt(struct wane__exchange *exchange);
 void wane__http_keep(struct wane__exchange *exchange, const wane_event *event);
 enum MHD_Result wane__http_feedback(struct wane__exchange *exchange);
 void wane__http_feedback_metrics(struct wane_server *server, struct wane__buf *out);
+
+/* metrics_process.c: the disks whose free bytes the metrics have. */
+int wane__server_set_disks(struct wane_server *server, const wane_server_options *options, wane_error *error);
+void wane__server_free_disks(struct wane_server *server);
+
+/* http_ab.c: nothing happens where no sides are compared. Share 0: none are. */
+int wane__server_open_ab(struct wane_server *server, double share, wane_error *error);
+void wane__server_close_ab(struct wane_server *server);
+/* The request's side, and its governor with it, when all else of its quality is settled; later, an event came. */
+void wane__http_ab_take(struct wane__exchange *exchange);
+void wane__http_ab_see(struct wane__exchange *exchange, const wane_event *event);
+/* "on", "off"; NULL: it takes no part. */
+const char *wane__http_ab_side(const struct wane__exchange *exchange);
+/* A reply of that side (as in an exchange) was rated for the first time. */
+void wane__http_ab_rated(struct wane_server *server, int side, double rating);
+enum MHD_Result wane__http_ab(struct wane__exchange *exchange);
+void wane__http_ab_metrics(struct wane_server *server, struct wane__buf *out);
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

@@ -52,6 +52,7 @@ struct wane__call {
     wane_ssp ssp;                     /* taken from the system text             */
     bool says_prepare;
     unsigned prepare;           /* 1 << WANE_PREPARE_…, where `says_prepare` */
+    bool trace;                 /* say of each token how it was decided           */
     int kind;                   /* WANE_KIND_…; -1: not given                     */
     int dropped_blocks;         /* client metadata that was not a prompt          */
     wane_generation generation; /* ready for the scheduler, but for tenant and deadline */

@@ -97,7 +97,9 @@ void wane__http_keep_prompt(struct wane__exchange *exchange) {
 
 static void keep(struct wane__exchange *exchange, const wane_event *end) {
     struct wane__ratings *r = exchange->server->ratings;
-    struct wane__kept_reply reply = {.id = exchange->reply_id, .tenant = exchange->key.tenant};
+    struct wane__kept_reply reply = {.id = exchange->reply_id,
+                                     .tenant = exchange->key.tenant,
+                                     .ab_side = exchange->ab_side};
     char *other[WANE__KEPT_OTHERS] = {NULL};
     if (r->text && !exchange->said.failed && !exchange->asked.failed) {
         reply.prompt = exchange->asked.size > 0 ? exchange->asked.data : "";
@@ -206,6 +208,7 @@ static bool rate(struct wane__exchange *x, const struct wane__rating *rating) {
     if (!find(x, rating, &kept)) return false;
     bool fine = write_down(x, rating, kept, &number);
     if (fine) {
+        if (kept->ratings == 0) wane__http_ab_rated(x->server, kept->ab_side, rating->value);
         wane__buf_format(&x->out, "{\"id\":\"feedback_%lld\",\"response_id\":", (long long)number);
         wane__json_string(&x->out, rating->id, strlen(rating->id));
         wane__buf_text(&x->out, ",\"rating\":");

@@ -85,7 +85,8 @@ static bool parse(struct wane__exchange *exchange, wane_tokens *tokens) {
     wane__buf_free(&exchange->body);
     if (fine)
         fine = wane__route_check_model(exchange, call->model, exchange->shape) && read_deadline(exchange) &&
-               read_kind(exchange) && wane__http_quality(exchange) && wane__http_prepare(exchange);
+               read_kind(exchange) && wane__http_quality(exchange) && wane__http_prepare(exchange) &&
+               wane__http_trace(exchange);
     if (fine) wane__metrics_policy(&server->metrics, &call->ssp, exchange->prepare, &exchange->prepared);
     if (fine && call->dropped_blocks > 0) wane__metrics_dropped(&server->metrics, call->dropped_blocks);
     return fine && wane__call_tokenize(call, server->model, tokens, &exchange->problem);
@@ -94,12 +95,15 @@ static bool parse(struct wane__exchange *exchange, wane_tokens *tokens) {
 static bool submit(struct wane__exchange *exchange, const wane_tokens *tokens) {
     struct wane_server *server = exchange->server;
     wane_error error = {0};
+    struct wane__watch watch;
     exchange->call.generation.tenant = exchange->key.tenant;
     exchange->call.generation.id = exchange->reply_id;
     exchange->call.generation.kind = kind_of(exchange);
     wane__http_rollout_take(exchange);
-    int code = wane_scheduler_submit(server->scheduler, tokens->id, tokens->count, &exchange->call.generation,
-                                     &exchange->ticket, &error);
+    wane__http_audit_begin(exchange, &watch);
+    int code = wane__scheduler_submit(server->scheduler, tokens->id, tokens->count,
+                                      &exchange->call.generation, &watch, &exchange->ticket, &error);
+    wane__http_audit_submitted(exchange, code == WANE_OK);
     if (code == WANE_OK) {
         atomic_fetch_add(&server->replies, 1);
         wane__http_rollout_count(exchange);
@@ -118,8 +122,11 @@ void wane__http_note(struct wane__exchange *exchange, const wane_event *event) {
     }
     if (event->kind != WANE_EVENT_START) exchange->reply_tokens = event->reply_tokens;
     if (event->kind == WANE_EVENT_END) wane__metrics_reply(&exchange->server->metrics, event);
+    if (event->kind == WANE_EVENT_END) wane__http_live_reply(exchange->server, event);
     wane__http_keep(exchange, event);
     wane__http_repeat_see(exchange, event);
+    wane__http_audit_see(exchange, event);
+    wane__http_ab_see(exchange, event);
 }
 
 enum wane__wait wane__http_wait(struct wane__exchange *exchange, uint32_t silence_ms, wane_event *event) {
@@ -175,6 +182,8 @@ static enum MHD_Result reply_count(struct wane__exchange *exchange, size_t count
 enum MHD_Result wane__http_generate(struct wane__exchange *exchange) {
     wane_tokens tokens = {0};
     enum MHD_Result result;
+    if (exchange->route->api != WANE__API_COUNT && !wane__http_audit_admit(exchange))
+        return wane__http_refuse(exchange);
     wane__http_pause_timeout(exchange); /* a long prompt takes its time already here */
     bool fine = parse(exchange, &tokens);
     size_t count = tokens.count;

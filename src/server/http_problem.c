@@ -35,6 +35,7 @@ static const struct wording wordings[WANE__PROBLEM_KINDS] = {
     [WANE__PROBLEM_ENGINE] = {500, "api_error", "server_error", NULL},
     [WANE__PROBLEM_STOPPING] = {503, "overloaded_error", "server_error", "server_stopping"},
     [WANE__PROBLEM_FULL] = {503, "overloaded_error", "server_error", "too_many_connections"},
+    [WANE__PROBLEM_AUDIT] = {503, "overloaded_error", "server_error", "audit_unavailable"},
     [WANE__PROBLEM_DEADLINE] = {504, "timeout_error", "server_error", "deadline_exceeded"},
 };
 
@@ -71,6 +72,15 @@ void wane__problem_from(struct wane__problem *problem, const wane_error *error) 
 
 int wane__problem_status(const struct wane__problem *problem) {
     return wordings[problem->kind].status;
+}
+
+const char *wane__problem_name(const struct wane__problem *problem) {
+    static const char *const names[WANE__PROBLEM_KINDS] = {"none",    "invalid",  "context",   "auth",
+                                                           "right",   "no_route", "no_model",  "no_reply",
+                                                           "method",  "slow",     "too_large", "busy",
+                                                           "engine",  "stopping", "full",      "audit",
+                                                           "deadline"};
+    return names[problem->kind];
 }
 
 static void put_string_or_null(struct wane__buf *out, const char *text) {

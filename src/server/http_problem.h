@@ -28,6 +28,7 @@ enum wane__problem_kind {
     WANE__PROBLEM_ENGINE,    /* 500                                             */
     WANE__PROBLEM_STOPPING,  /* 503                                             */
     WANE__PROBLEM_FULL,      /* 503: too many connections                       */
+    WANE__PROBLEM_AUDIT,     /* 503: it could not be recorded                   */
     WANE__PROBLEM_DEADLINE,  /* 504: the request's or the server's time is over */
     WANE__PROBLEM_KINDS
 };
@@ -44,6 +45,8 @@ bool wane__problem(struct wane__problem *problem, enum wane__problem_kind kind, 
 /* From a library error; the text is kept. */
 void wane__problem_from(struct wane__problem *problem, const wane_error *error);
 int wane__problem_status(const struct wane__problem *problem);
+/* One word for its kind, such as "invalid"; static storage. */
+const char *wane__problem_name(const struct wane__problem *problem);
 /* Append the JSON body in one API's shape. */
 void wane__problem_body(const struct wane__problem *problem, enum wane__shape shape, const char *request_id,
                         struct wane__buf *out);

@@ -227,6 +227,7 @@ bool wane__http_quality(struct wane__exchange *exchange) {
     if (!read_mode(exchange, &mode) || !read_hold(exchange)) return false;
     exchange->quality.mode = mode;
     wane_ssp_apply(&exchange->call.ssp, &exchange->quality);
+    wane__http_ab_take(exchange);
     exchange->call.generation.quality = mode != WANE_MODE_OFF ? &exchange->quality : NULL;
     return true;
 }
@@ -288,6 +289,13 @@ static void put_prepared(const struct wane__exchange *exchange, struct wane__buf
     wane__buf_text(out, "}");
 }
 
+static void put_side(const struct wane__exchange *exchange, struct wane__buf *out, int *count) {
+    const char *side = wane__http_ab_side(exchange);
+    if (side == NULL) return;
+    begin_member(out, count, "ab");
+    wane__buf_format(out, "\"governor\":\"%s\"}", side);
+}
+
 void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event *end,
                          struct wane__buf *out) {
     int count = 0;
@@ -295,5 +303,6 @@ void wane__http_put_wane(const struct wane__exchange *exchange, const wane_event
     put_fuse(end, out, &count);
     put_ssp(&exchange->call.ssp, out, &count);
     put_prepared(exchange, out, &count);
+    put_side(exchange, out, &count);
     if (count > 0) wane__buf_text(out, "}");
 }

@@ -12,6 +12,7 @@
 #include "model_table.h"
 #include "ops/repeat.h"
 #include "ops/rollout_live.h"
+#include "server/alerts.h"
 #include "server/json.h"
 #include "server/json_fields.h"
 #include "server/route.h"
@@ -71,18 +72,24 @@ static void count_hits(wane_model *model, struct wane__rollout_counts counts[WAN
 
 /* Returns the features whose divergence can be seen at all. */
 static unsigned count_divergences(wane_model *model, struct wane__rollout_counts counts[WANE_FEATURES]) {
-    wane_head_state head;
+    static const int watched[] = {[WANE_WATCHED_HEAD] = WANE_FEATURE_HEAD,
+                                  [WANE_WATCHED_TABLE] = WANE_FEATURE_TABLE,
+                                  [WANE_WATCHED_DRAFT] = WANE_FEATURE_DRAFT,
+                                  [WANE_WATCHED_MEMO] = WANE_FEATURE_MEMO};
     wane_table_state table;
-    wane_model_get_head_state(model, &head);
+    unsigned compared = 0;
+    for (int i = 0; i < WANE_WATCHED; i++) {
+        wane_divergence_state d;
+        wane_model_get_divergences(model, i, &d);
+        counts[watched[i]].checks = d.checks;
+        counts[watched[i]].divergences = d.divergences;
+        if (i == WANE_WATCHED_TABLE || model->rows.shadow_below > 0) compared |= 1u << watched[i];
+    }
+    /* Under ARGMAX each strict hit's token is compared with the one that was drawn, too; under EXACT a table changes nothing. */
     wane_model_get_table_state(model, &table);
-    counts[WANE_FEATURE_HEAD].checks = head.shadow_checks;
-    counts[WANE_FEATURE_HEAD].divergences = head.divergences;
-    unsigned compared = model->rows.shadow_below > 0 ? 1u << WANE_FEATURE_HEAD : 0;
-    /* Under ARGMAX each strict hit's token is compared with the one that was drawn; under EXACT a table changes nothing. */
     if (model->rows.table != NULL && model->rows.table->argmax) {
-        counts[WANE_FEATURE_TABLE].checks = table.strict;
-        counts[WANE_FEATURE_TABLE].divergences = table.taken;
-        compared |= 1u << WANE_FEATURE_TABLE;
+        counts[WANE_FEATURE_TABLE].checks += table.strict;
+        counts[WANE_FEATURE_TABLE].divergences += table.taken;
     }
     return compared;
 }
@@ -121,6 +128,18 @@ static int start_thread(struct wane__server_rollout *own, wane_error *error) {
                         : wane__fail(error, WANE_ENOMEM, "the rollout's thread could not be started");
 }
 
+/* From the thread that took the step. */
+static void on_step(void *user, int feature, bool forward, const char *why) {
+    struct wane__server_rollout *own = user;
+    struct wane__board *board = wane__server_board(own->server);
+    if (forward)
+        wane__board_clear(board, WANE__ALERT_ROLLOUT, "the rollout of the %s went forward: %s",
+                          wane_feature_name(feature), why);
+    else
+        wane__board_raise(board, WANE__ALERT_ROLLOUT, "the rollout of the %s stepped back: %s",
+                          wane_feature_name(feature), why);
+}
+
 int wane__server_open_rollout(struct wane_server *server, const wane_server_options *options,
                               wane_error *error) {
     if (options->rollout == NULL) return WANE_OK;
@@ -132,7 +151,9 @@ int wane__server_open_rollout(struct wane_server *server, const wane_server_opti
     server->rollout = own;
     int code =
         wane__rollout_open(options->rollout, options->rollout_wish, &server->log, &own->rollout, error);
-    return code == WANE_OK ? start_thread(own, error) : code;
+    if (code != WANE_OK) return code;
+    wane__rollout_listen(own->rollout, on_step, own);
+    return start_thread(own, error);
 }
 
 void wane__server_close_rollout(struct wane_server *server) {

@@ -138,6 +138,7 @@ static const struct wane__field common[] = {
     {"sfcl_mode", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(mode), NULL, NULL},
     {"wane_domain", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(domain), NULL, NULL},
     {"wane_hold", ANY, WANE__FIELD_TEXT, 0, 0, IN_CALL(hold), NULL, NULL},
+    {"wane_trace", ANY, WANE__FIELD_BOOL, 0, 0, IN_CALL(trace), NULL, NULL},
     {"wane_memo", ANY, WANE__FIELD_READ, 0, 0, 0, read_memo, NULL},
     {"wane_prepare", ANY & ~(unsigned)WANE__API_TEXT, WANE__FIELD_READ, 0, 0, 0, read_prepare, NULL},
     {"wane_without", ANY, WANE__FIELD_READ, 0, 0, 0, read_without, NULL},

@@ -20,6 +20,7 @@ struct wane__kept_reply {
     const char *prompt, *reply;
     const char *other[WANE__KEPT_OTHERS]; /* the first one first; NULL behind the last */
     int ratings;                          /* that it had before */
+    int ab_side;                          /* as in an exchange  */
 };
 
 struct wane__kept_state {

@@ -19,12 +19,15 @@ static const int codes[WANE__METRIC_CODES] = {200, 400, 401, 403, 404, 405, 408,
 /* Seconds. Wide enough for a first token after a long prompt on a CPU. */
 static const double long_bounds[WANE__METRIC_BUCKETS] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
                                                          2.5,   5,    10,    20,   40,  80,   160, 320};
+/* A free sequence is had at once; behind others it takes as long as a reply. */
+static const double queue_bounds[WANE__METRIC_BUCKETS] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                                          1,     2.5,   5,    10,    20,   40,  80,   160};
 static const double token_bounds[WANE__METRIC_BUCKETS] = {0.0005, 0.001, 0.002, 0.004, 0.006, 0.008,
                                                           0.012,  0.016, 0.024, 0.032, 0.05,  0.08,
                                                           0.12,   0.2,   0.5,   2};
 
 void wane__metrics_init(struct wane__metrics *metrics) {
-    *metrics = (struct wane__metrics){.started = wane__now()};
+    *metrics = (struct wane__metrics){.started = wane__now(), .date = 1e-3 * (double)wane__date_ms()};
     pthread_mutex_init(&metrics->lock, NULL);
 }
 
@@ -52,7 +55,7 @@ static void observe(struct wane__histogram *histogram, const double *bounds, dou
 void wane__metrics_reply(struct wane__metrics *metrics, const wane_event *end) {
     double whole = (end->prompt_ms + end->reply_ms) / 1000;
     pthread_mutex_lock(&metrics->lock);
-    observe(&metrics->queue, long_bounds, end->queue_ms / 1000);
+    observe(&metrics->queue, queue_bounds, end->queue_ms / 1000);
     observe(&metrics->first_token, long_bounds, (end->queue_ms + end->prompt_ms) / 1000);
     if (end->reply_tokens > 1) {
         observe(&metrics->per_token, token_bounds, end->reply_ms / 1000 / (end->reply_tokens - 1));
@@ -115,13 +118,31 @@ static void histogram(struct wane__buf *out, const char *name, const char *help,
                      (unsigned long long)h->count, name, h->sum, name, (unsigned long long)h->count);
 }
 
-/* A label's value: backslash, quote and line end are escaped, as in a JSON string; other text is as it is. */
+void wane__metric_label(struct wane__buf *out, const char *text) {
+    size_t size = strlen(text);
+    wane__buf_append(out, "\"", 1);
+    for (size_t i = 0; i < size;) {
+        int step = wane__json_utf8(text + i, size - i);
+        unsigned char c = (unsigned char)text[i];
+        if (c == '\n')
+            wane__buf_append(out, "\\n", 2);
+        else if (step == 0 || c < 0x20 || c == 0x7f)
+            wane__buf_append(out, "\xef\xbf\xbd", 3);
+        else if (c == '"' || c == '\\')
+            wane__buf_format(out, "\\%c", c);
+        else
+            wane__buf_append(out, text + i, (size_t)step);
+        i += step > 0 ? (size_t)step : 1;
+    }
+    wane__buf_append(out, "\"", 1);
+}
+
 static void write_info(const wane_model_facts *facts, struct wane__buf *out) {
     wane__metric_head(out, "wane_build_info", "gauge", "Version, engine and model; always 1.");
     wane__buf_format(out, "wane_build_info{version=\"%s\",engine=", wane_version());
-    wane__json_string(out, facts->engine, strlen(facts->engine));
+    wane__metric_label(out, facts->engine);
     wane__buf_text(out, ",model=");
-    wane__json_string(out, facts->name, strlen(facts->name));
+    wane__metric_label(out, facts->name);
     wane__buf_text(out, "} 1\n");
 }
 
@@ -132,11 +153,13 @@ static void write_scheduler(const wane_scheduler_state *s, struct wane__buf *out
     wane__metric_whole(out, "wane_queue_length", gauge, "Requests that wait for a sequence.",
                        (uint64_t)s->queued);
     wane__metric_whole(out, "wane_stopping", gauge, "1 while the server stops.", s->stopping);
-    wane__metric_whole(out, "wane_engine_stuck", gauge, "1 while one engine call has run for over 60 s.",
-                       s->stuck);
+    wane__metric_whole(out, "wane_engine_stuck", gauge,
+                       "1 while an engine call takes longer than the watchdog allows.", s->stuck);
+    wane__metric_whole(out, "wane_engine_stuck_total", counter, "Engine calls that did.", s->stuck_calls);
     wane__metric_whole(out, "wane_requests_accepted_total", counter, "Requests taken into the queue.",
                        s->accepted);
-    wane__metric_whole(out, "wane_requests_refused_total", counter, "Requests refused by a full queue.",
+    wane__metric_whole(out, "wane_requests_refused_total", counter,
+                       "Requests refused before they were queued: the queue was full, or they were wrong.",
                        s->refused);
     wane__metric_whole(out, "wane_requests_completed_total", counter, "Requests that ended with a reply.",
                        s->completed);
@@ -194,8 +217,10 @@ static void write_head(const wane_head_state *h, struct wane__buf *out) {
                          (unsigned long long)counts[i]);
     wane__metric_whole(out, "wane_shadow_checks_total", counter,
                        "Tokens that the dense head computed as well.", h->shadow_checks);
-    wane__metric_whole(out, "output_divergence_count", counter,
-                       "Of these, tokens that were not the certified head's.", h->divergences);
+    wane__metric_whole(
+        out, "output_divergence_count", counter,
+        "Times that a feature's token was not the plain path's; by feature: wane_divergences_total.",
+        h->divergences);
 }
 
 static void write_drafts(const wane_draft_state *d, struct wane__buf *out) {
@@ -254,6 +279,11 @@ void wane__metrics_write_trace(const wane_recorder_state *t, struct wane__buf *o
                        "Bytes of requests that wait for their end, to be redacted.", t->held_bytes);
 }
 
+/* What alerts look at is there before it happens: of a series that begins with 1, nobody sees that it rose. */
+static bool always_there(int code) {
+    return code == 200 || code == 429 || code >= 500;
+}
+
 static void write_requests(const struct wane__metrics *metrics, const char *const *routes, int route_count,
                            struct wane__buf *out) {
     wane__metric_head(out, "wane_http_requests_total", "counter",
@@ -261,7 +291,7 @@ static void write_requests(const struct wane__metrics *metrics, const char *cons
     for (int route = 0; route < route_count; route++) {
         for (int code = 0; code < WANE__METRIC_CODES; code++) {
             uint64_t count = metrics->requests[route][code];
-            if (codes[code] != 200 && count == 0) continue;
+            if (!always_there(codes[code]) && count == 0) continue;
             wane__buf_format(out, "wane_http_requests_total{route=\"%s\",code=\"", routes[route]);
             if (codes[code] != 0) wane__buf_format(out, "%d", codes[code]);
             if (codes[code] == 0) wane__buf_text(out, "other");
@@ -288,7 +318,7 @@ void wane__metrics_write(struct wane__metrics *metrics, const char *const *route
     wane__metric_whole(out, "wane_http_dropped_client_blocks_total", "counter",
                        "System blocks that were client metadata, not prompt, and were left out.",
                        metrics->dropped_blocks);
-    histogram(out, "wane_queue_seconds", "From submission to a sequence.", &metrics->queue, long_bounds);
+    histogram(out, "wane_queue_seconds", "From submission to a sequence.", &metrics->queue, queue_bounds);
     histogram(out, "wane_time_to_first_token_seconds", "From submission to the first token.",
               &metrics->first_token, long_bounds);
     histogram(out, "wane_time_per_output_token_seconds", "Mean time of a reply's tokens after its first.",
@@ -320,13 +350,25 @@ static void write_hits(const wane_table_state *t, const char *model, struct wane
     const uint64_t hits[] = {t->strict, t->rank};
     for (int i = 0; i < 2; i++) {
         wane__buf_text(out, "slmt_hit_total{model=");
-        wane__json_string(out, model, strlen(model));
+        wane__metric_label(out, model);
         wane__buf_format(out, ",grade=\"%s\"} %llu\n", grades[i], (unsigned long long)hits[i]);
     }
 }
 
+/* The other name that dashboards know: what a token takes that the table did not have. */
+static void write_fallbacks(const wane_table_state *t, struct wane__buf *out) {
+    static const char name[] = "slmt_fallback_latency_seconds", *const shares[] = {"0.5", "0.9", "0.99"};
+    wane__metric_head(out, name, "summary",
+                      "From a lookup without a hit to the token; quantiles of the last minutes, 0: none.");
+    for (int i = 0; i < 3; i++)
+        wane__buf_format(out, "%s{quantile=\"%s\"} %.9g\n", name, shares[i], t->fallback_quantile[i]);
+    wane__buf_format(out, "%s_sum %.9g\n%s_count %llu\n", name, t->fallback_seconds, name,
+                     (unsigned long long)t->fallbacks);
+}
+
 void wane__metrics_write_table(const wane_table_state *t, const char *model, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
+    wane__metric_whole(out, "wane_table_given", gauge, "1 where the server was given a table.", t->given);
     wane__metric_whole(out, "wane_table_on", gauge, "1 while a table is in use.", t->on);
     wane__metric_whole(out, "wane_table_entries", gauge, "Contexts in the table.", t->entries);
     wane__metric_whole(out, "wane_table_positions", gauge, "Position records in the table.", t->positions);
@@ -349,6 +391,7 @@ void wane__metrics_write_table(const wane_table_state *t, const char *model, str
         wane__buf_format(out, "wane_table_tokens_total{grade=\"%s\"} %llu\n", grades[i],
                          (unsigned long long)graded[i]);
     write_hits(t, model, out);
+    write_fallbacks(t, out);
     wane__metric_head(out, "wane_table_records_total", counter, "Records found, by how.");
     for (int i = WANE_TABLE_CONTEXT; i <= WANE_TABLE_MEAN; i++)
         wane__buf_format(out, "wane_table_records_total{source=\"%s\"} %llu\n", wane_table_source(i),

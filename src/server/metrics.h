@@ -6,6 +6,7 @@
 #include "wane.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #define WANE__METRIC_ROUTES  32
 #define WANE__METRIC_CODES   16
@@ -20,6 +21,7 @@ struct wane__histogram {
 struct wane__metrics {
     pthread_mutex_t lock;
     double started;
+    double date; /* the same, seconds since 1970 */
     uint64_t requests[WANE__METRIC_ROUTES][WANE__METRIC_CODES];
     uint64_t dropped_blocks, disconnects;
     uint64_t ssp[WANE_SSP_KEYS][WANE_SSP_DOMAINS]; /* requests, by key and value; 0: without the key */
@@ -61,13 +63,18 @@ void wane__metric_whole(struct wane__buf *out, const char *name, const char *typ
 /* The same of SSPs and of text preparation. */
 void wane__metrics_write_policy(struct wane__metrics *metrics, struct wane__buf *out);
 /* The same of the gate, and of corrections of tokens (metrics_quality.c). */
-void wane__metrics_write_gate(const wane_gate_state *gate, struct wane__buf *out);
+void wane__metrics_write_gate(const wane_gate_state *gate, const char *model, struct wane__buf *out);
 void wane__metrics_write_corrections(const wane_correction_state *corrections, struct wane__buf *out);
 /* The same of the governor and of what stands behind it; and of the cache under all (metrics_quality.c). */
 void wane__metrics_write_governor(const wane_governor_state *governor, struct wane__buf *out);
 void wane__metrics_write_cache(const wane_scheduler_state *scheduler, struct wane__buf *out);
+/* A label's value in its quotes: whatever text it is, the line can be read. */
+void wane__metric_label(struct wane__buf *out, const char *text);
 void wane__metric_real(struct wane__buf *out, const char *name, const char *type, const char *help,
                        double value);
+/* The same of this process, under the names that other programs' metrics have, and of the disks that it writes to (metrics_process.c). */
+void wane__metrics_write_process(const struct wane__metrics *metrics, const wane_disk *disks, size_t count,
+                                 struct wane__buf *out);
 /* The same of the model's memo. */
 void wane__metrics_write_memo(const wane_memo_state *memo, struct wane__buf *out);
 /* The same of the table of the model of that name. */

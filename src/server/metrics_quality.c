@@ -6,17 +6,24 @@
  */
 #include "server/metrics.h"
 
-static void by_reason(struct wane__buf *out, const char *name, const char *help, const uint64_t *count) {
+static void by_reason(struct wane__buf *out, const char *name, const char *model, const char *help,
+                      const uint64_t *count) {
     wane__metric_head(out, name, "counter", help);
-    for (int i = WANE_WAKE_NONE + 1; i < WANE_WAKES; i++)
-        wane__buf_format(out, "%s{reason=\"%s\"} %llu\n", name, wane_wake_name(i),
-                         (unsigned long long)count[i]);
+    for (int i = WANE_WAKE_NONE + 1; i < WANE_WAKES; i++) {
+        wane__buf_format(out, "%s{", name);
+        if (model != NULL) {
+            wane__buf_text(out, "model=");
+            wane__metric_label(out, model);
+            wane__buf_text(out, ",");
+        }
+        wane__buf_format(out, "reason=\"%s\"} %llu\n", wane_wake_name(i), (unsigned long long)count[i]);
+    }
 }
 
-void wane__metrics_write_gate(const wane_gate_state *g, struct wane__buf *out) {
+void wane__metrics_write_gate(const wane_gate_state *g, const char *model, struct wane__buf *out) {
     static const char gauge[] = "gauge", counter[] = "counter";
-    by_reason(out, "sfcl_fallback_total", "Wakes of the vote over answers, by reason.", g->wakes);
-    by_reason(out, "wane_gate_rejects_total", "Tokens in doubt, by reason.", g->rejects_by);
+    by_reason(out, "sfcl_fallback_total", model, "Wakes of the vote over answers, by reason.", g->wakes);
+    by_reason(out, "wane_gate_rejects_total", NULL, "Tokens in doubt, by reason.", g->rejects_by);
     wane__metric_whole(out, "wane_gate_on", gauge, "1 while the model has a gate.", g->given);
     wane__metric_whole(out, "wane_gate_patterns", gauge, "Patterns in its table.", g->patterns);
     wane__metric_whole(out, "wane_gate_judged_total", counter, "Tokens that it judged.", g->judged);
@@ -107,7 +114,8 @@ void wane__metrics_write_governor(const wane_governor_state *g, struct wane__buf
                       "Of commands to samplers, the share that came after their tokens.",
                       ratio(g->dropped, g->commands));
     wane__metric_real(out, "semantic_entropy_std_5tokens", gauge,
-                      "Standard deviation of the last entropies before the newest token, nats; 0: not known.",
+                      "Standard deviation of the last entropies, nats, where they were last looked at (every "
+                      "token: entropies = on); 0: not yet.",
                       (double)g->entropy_spread);
     wane__metric_real(out, "cross_block_consistency_score", gauge,
                       "Cosine of two blocks' outputs at the newest token; 0: not looked at.",
@@ -128,6 +136,7 @@ void wane__metrics_write_governor(const wane_governor_state *g, struct wane__buf
         wane__buf_format(out, "wane_fuse_total{rule=\"%s\"} %llu\n", wane_fuse_name(i),
                          (unsigned long long)g->fused[i]);
     wane__metric_whole(out, "wane_fuse_tokens_total", counter, "Tokens that it looked at.", g->fuse_tokens);
+    wane__metric_whole(out, "wane_entropies_total", counter, "Rows whose entropy was taken.", g->entropies);
     wane__metric_whole(out, "wane_consistency_tokens_total", counter, "Tokens with a consistency.",
                        g->judged);
     wane__metric_whole(out, "wane_consistency_redrawn_total", counter,

@@ -182,14 +182,17 @@ static void put_logprobs(struct wane__exchange *x, bool streamed) {
 /* ----------------------------------------------------------------- streams */
 
 /* The end of each chunk's object; OpenAI sends a null usage on all but the last when usage was asked for. */
-static void end_chunk(struct wane__exchange *x, const wane_event *end) {
+static void end_chunk(struct wane__exchange *x, const wane_event *event) {
     wane__buf_text(&x->out, x->call.include_usage ? "],\"usage\":null" : "]");
-    if (end != NULL) wane__http_put_wane(x, end, &x->out);
+    if (event != NULL && event->kind == WANE_EVENT_END)
+        wane__http_put_wane(x, event, &x->out);
+    else
+        wane__http_put_token(x, event, &x->out);
     wane__buf_text(&x->out, "}\n\n");
 }
 
 static void put_chunk(struct wane__exchange *x, const char *text, size_t size, const char *finish,
-                      const wane_event *end) {
+                      const wane_event *event) {
     wane__buf_text(&x->out, "data: ");
     put_head(x);
     wane__buf_text(&x->out, is_chat(x) ? "{\"index\":0,\"delta\":{" : "{\"index\":0,");
@@ -202,7 +205,7 @@ static void put_chunk(struct wane__exchange *x, const char *text, size_t size, c
     wane__buf_text(&x->out, ",\"finish_reason\":");
     if (finish != NULL) wane__buf_format(&x->out, "\"%s\"}", finish);
     if (finish == NULL) wane__buf_text(&x->out, "null}");
-    end_chunk(x, end);
+    end_chunk(x, event);
 }
 
 static void open_chat(struct wane__exchange *x) {
@@ -223,7 +226,9 @@ static void open_text(struct wane__exchange *x) {
 
 static void put_delta(struct wane__exchange *x, const wane_event *event) {
     if (event->kind == WANE_EVENT_TEXT) add_logprob(x, event);
-    if (event->text_size > 0 || x->lists[0].size > 0) put_chunk(x, event->text, event->text_size, NULL, NULL);
+    const wane_event *seen = event->view != NULL ? event : NULL;
+    if (event->text_size > 0 || x->lists[0].size > 0 || seen != NULL)
+        put_chunk(x, event->text, event->text_size, NULL, seen);
 }
 
 static void close_stream(struct wane__exchange *x, const wane_event *end) {

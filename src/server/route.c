@@ -1,11 +1,12 @@
 /*
- * route.c - owns the table of paths, and answers the short ones: models, health, ready, metrics, the front page.
+ * route.c - owns the table of paths, and answers the short ones: models, health, ready, metrics.
  *
  * HEAD is GET without the body, which MHD leaves out. OPTIONS is not answered: no page from elsewhere has business here.
  */
 #include "server/route.h"
 
 #include "model.h"
+#include "server/alerts.h"
 #include "server/http_rollout.h"
 #include "server/json.h"
 
@@ -19,7 +20,6 @@ static enum MHD_Result answer_ready(struct wane__exchange *exchange);
 static enum MHD_Result answer_metrics(struct wane__exchange *exchange);
 static enum MHD_Result answer_reload(struct wane__exchange *exchange);
 static enum MHD_Result answer_rollout(struct wane__exchange *exchange);
-static enum MHD_Result answer_page(struct wane__exchange *exchange);
 
 #define ANTHROPIC WANE__SHAPE_ANTHROPIC
 #define OPENAI    WANE__SHAPE_OPENAI
@@ -35,9 +35,15 @@ static const struct wane__route routes[] = {
     {"/ready", "GET, HEAD", false, true, OPENAI, 0, answer_ready},
     {"/metrics", "GET, HEAD", true, true, OPENAI, 0, answer_metrics},
     {"/v1/wane/feedback", "POST", true, true, OPENAI, 0, wane__http_feedback},
+    {"/v1/wane/ab", "GET, HEAD", true, true, OPENAI, 0, wane__http_ab},
     {"/v1/wane/table/reload", "POST", true, true, OPENAI, 0, answer_reload},
+    {"/v1/wane/alerts", "GET, HEAD", true, true, OPENAI, 0, wane__http_alerts},
+    {"/v1/wane/alerts/arm", "POST", true, true, OPENAI, 0, wane__http_arm},
     {"/v1/wane/rollout", "GET, HEAD, POST", true, true, OPENAI, 0, answer_rollout},
-    {"/", "GET, HEAD", false, true, OPENAI, 0, answer_page},
+    {"/v1/wane/state", "GET, HEAD", true, true, OPENAI, 0, wane__http_live_state},
+    {"/v1/wane/events", "GET, HEAD", true, true, OPENAI, 0, wane__http_live_events},
+    {"/page/*", "GET, HEAD", false, true, OPENAI, 0, wane__http_page_file},
+    {"/", "GET, HEAD", false, true, OPENAI, 0, wane__http_page},
     {"other", "", false, true, OPENAI, 0, NULL},
 };
 
@@ -148,11 +154,18 @@ static enum MHD_Result answer_health(struct wane__exchange *exchange) {
 
 static enum MHD_Result answer_ready(struct wane__exchange *exchange) {
     wane_scheduler_state state;
+    char why[300] = "";
+    bool ready = !wane__alerts_unready(exchange->server, why, sizeof why);
     wane_scheduler_get_state(exchange->server->scheduler, &state);
-    const char *why = NULL;
-    if (state.stuck) why = "one engine call has run for over a minute";
-    if (state.stopping || atomic_load(&exchange->server->stopping)) why = "the server is stopping";
-    if (why == NULL) {
+    if (wane__server_audit_stops(exchange->server)) {
+        snprintf(why, sizeof why, "the audit log cannot be written");
+        ready = false;
+    }
+    if (state.stopping || atomic_load(&exchange->server->stopping)) {
+        snprintf(why, sizeof why, "the server is stopping");
+        ready = false;
+    }
+    if (ready) {
         wane__buf_text(&exchange->out, "{\"ready\":true}");
         return wane__http_send(exchange, MHD_HTTP_OK, "application/json");
     }
@@ -171,6 +184,11 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_draft_state drafts;
     wane_model_get_head_state(server->model, &head);
     wane_model_get_draft_state(server->model, &drafts);
+    for (int i = 0; i < WANE_WATCHED; i++) { /* dashboards know one count, of all features */
+        wane_divergence_state diverged;
+        wane_model_get_divergences(server->model, i, &diverged);
+        if (i != WANE_WATCHED_HEAD) head.divergences += diverged.divergences;
+    }
     wane_table_state table;
     wane_model_get_table_state(server->model, &table);
     wane__metrics_write(&server->metrics, names, ROUTES, wane_model_get_facts(server->model), &state, &head,
@@ -187,16 +205,20 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_correction_state corrections;
     wane_model_get_gate_state(server->model, &gate);
     wane_model_get_correction_state(server->model, &corrections);
-    wane__metrics_write_gate(&gate, &exchange->out);
+    wane__metrics_write_gate(&gate, wane_model_get_facts(server->model)->name, &exchange->out);
     wane__metrics_write_corrections(&corrections, &exchange->out);
     wane_governor_state governor;
     wane_model_get_governor_state(server->model, &governor);
     wane__metrics_write_governor(&governor, &exchange->out);
+    wane__metrics_write_process(&server->metrics, server->disks, server->disk_count, &exchange->out);
     wane__metrics_write_cache(&state, &exchange->out);
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);
     wane__http_feedback_metrics(server, &exchange->out);
+    wane__http_alert_metrics(server, &exchange->out);
     wane__http_rollout_metrics(server, &exchange->out);
+    wane__http_audit_metrics(server, &exchange->out);
+    wane__http_ab_metrics(server, &exchange->out);
     return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8");
 }
 
@@ -236,30 +258,13 @@ static enum MHD_Result answer_reload(struct wane__exchange *exchange) {
     }
     wane_model_get_table_state(exchange->server->model, &table);
     wane__buf_format(out,
-                     "{\"on\":true,\"digest\":\"%s\",\"verified\":%s,\"entries\":%u,\"positions\":%u,"
+                     "{\"on\":%s,\"digest\":\"%s\",\"verified\":%s,\"entries\":%u,\"positions\":%u,"
                      "\"continuations\":%u,\"bytes\":%llu}",
-                     table.digest, table.verified ? "true" : "false", table.entries, table.positions,
-                     table.continuations, (unsigned long long)table.bytes);
+                     table.on ? "true" : "false", table.digest, table.verified ? "true" : "false",
+                     table.entries, table.positions, table.continuations, (unsigned long long)table.bytes);
     return wane__http_send(exchange, MHD_HTTP_OK, "application/json");
 }
 
 static enum MHD_Result answer_rollout(struct wane__exchange *exchange) {
     return exchange->posts ? wane__http_rollout_order(exchange) : wane__http_rollout(exchange);
-}
-
-static enum MHD_Result answer_page(struct wane__exchange *exchange) {
-    struct wane__buf *out = &exchange->out;
-    wane__buf_format(out, "wane %s serves %s.\n\n", wane_version(),
-                     wane_model_get_facts(exchange->server->model)->name);
-    wane__buf_text(out, "POST /v1/messages               as Anthropic's Messages API\n"
-                        "POST /v1/messages/count_tokens\n"
-                        "POST /v1/chat/completions       as OpenAI's Chat Completions API\n"
-                        "POST /v1/completions\n"
-                        "GET  /v1/models\n"
-                        "POST /v1/wane/feedback         say what a reply was worth\n"
-                        "POST /v1/wane/table/reload     read the table's file anew\n"
-                        "GET  /v1/wane/rollout          how far features are; POST: a step\n"
-                        "GET  /health  /ready  /metrics\n\n"
-                        "docs/api.md describes fields, errors and streams.\n");
-    return wane__http_send(exchange, MHD_HTTP_OK, "text/plain; charset=utf-8");
 }

@@ -17,8 +17,6 @@
 #include <signal.h>
 #include <string.h>
 
-#define STUCK_SECONDS 60.0
-
 /* ------------------------------------------------------------- making, freeing */
 
 void wane_scheduler_options_init(wane_scheduler_options *options) {
@@ -28,6 +26,7 @@ void wane_scheduler_options_init(wane_scheduler_options *options) {
         .window_ms = 5,
         .max_batch_requests = 32,
         .prompt_chunk = 128,
+        .watchdog_ms = 10000,
     };
 }
 
@@ -49,6 +48,7 @@ static int read_options(const wane_scheduler_options *given, wane_scheduler_opti
     if (rc == WANE_OK)
         rc = check_range("max_batch_requests", out->max_batch_requests, 1, WANE__MAX_SLOTS, error);
     if (rc == WANE_OK) rc = check_range("prompt_chunk", out->prompt_chunk, 1, 1000000, error);
+    if (rc == WANE_OK) rc = check_range("watchdog_ms", out->watchdog_ms, 0, 86400000, error);
     return rc;
 }
 
@@ -73,7 +73,7 @@ static wane_scheduler *scheduler_alloc(wane_model *model, const wane_scheduler_o
     s->engine = model->engine;
     s->options = *options;
     s->slot_count = model->engine->facts.sequences;
-    s->stuck_after = STUCK_SECONDS;
+    wane__watchdog_init(&s->watchdog, 1e-3 * options->watchdog_ms);
     s->cutoff = INFINITY;
     for (int i = 0; i < s->slot_count; i++) s->slot[i].seq = i;
     wane__log_init(&s->log, options->log, options->log_user);
@@ -214,6 +214,12 @@ static int refuse(wane_scheduler *s, int code) {
 
 int wane_scheduler_submit(wane_scheduler *s, const int32_t *tokens, size_t count,
                           const wane_generation *generation, wane_ticket **ticket, wane_error *error) {
+    return wane__scheduler_submit(s, tokens, count, generation, NULL, ticket, error);
+}
+
+int wane__scheduler_submit(wane_scheduler *s, const int32_t *tokens, size_t count,
+                           const wane_generation *generation, const struct wane__watch *watch,
+                           wane_ticket **ticket, wane_error *error) {
     wane__clear(error);
     if (s == NULL || ticket == NULL)
         return wane__fail(error, WANE_EINVAL, "The scheduler or the place for the ticket is NULL.");
@@ -235,6 +241,7 @@ int wane_scheduler_submit(wane_scheduler *s, const int32_t *tokens, size_t count
     if (rc == WANE_OK) {
         t->submitted = now;
         t->deadline = deadline_of(s, generation, now);
+        if (watch != NULL) t->watch = *watch;
         *ticket = t;
         enqueue(s, t);
         poke(s);
@@ -308,6 +315,10 @@ void wane_scheduler_stop(wane_scheduler *s, uint32_t grace_ms) {
 
 /* --------------------------------------------------------------------- looking */
 
+double wane_scheduler_watch_seconds(const wane_scheduler *s) {
+    return wane__watchdog_tick(&s->watchdog);
+}
+
 void wane_scheduler_get_state(wane_scheduler *s, wane_scheduler_state *state) {
     pthread_mutex_lock(&s->lock);
     *state = s->counts;
@@ -315,6 +326,10 @@ void wane_scheduler_get_state(wane_scheduler *s, wane_scheduler_state *state) {
     state->slots_busy = s->busy;
     state->queued = s->queued;
     state->stopping = s->stopping;
-    state->stuck = s->call.started > 0 && wane__now() - s->call.started > s->stuck_after;
+    state->stuck = wane__watchdog_look(&s->watchdog, wane__now());
+    state->stuck_calls = s->watchdog.trips;
+    state->call_sequences = s->call.members;
+    state->call_seconds = s->watchdog.age;
+    state->call_bound = wane__watchdog_bound(&s->watchdog);
     pthread_mutex_unlock(&s->lock);
 }

@@ -16,6 +16,7 @@
 #define WANE_SERVER_SCHEDULER_INTERNAL_H
 
 #include "model.h"
+#include "ops/watchdog.h"
 #include "server/ticket.h"
 
 #define WANE__MAX_SLOTS 64
@@ -51,7 +52,6 @@ struct wane_scheduler {
     wane_scheduler_options options;
     struct wane__log log;
     int slot_count;
-    double stuck_after; /* seconds; tests shorten it */
 
     /* Under `lock`. */
     pthread_mutex_t lock;
@@ -64,6 +64,7 @@ struct wane_scheduler {
     bool stopping, gone;
     double cutoff; /* what still runs then, ends */
     struct wane__call call;
+    struct wane__watchdog watchdog; /* of the call */
     wane_scheduler_state counts;
 
     /* The engine thread's. */

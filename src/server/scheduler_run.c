@@ -299,8 +299,15 @@ static int plan(wane_scheduler *s) {
 
 /* --------------------------------------------------------------------- decode */
 
+/* Items that give no row: parts of prompts. */
+static int prompt_items(const wane_scheduler *s, int count) {
+    int items = 0;
+    for (int i = 0; i < count; i++) items += !s->items[i].wanted;
+    return items;
+}
+
 /* Let others see the call. False when it is not worth making any more. */
-static bool announce(wane_scheduler *s) {
+static bool announce(wane_scheduler *s, int count) {
     pthread_mutex_lock(&s->lock);
     s->call.interrupted = false;
     s->call.members = s->planned_count;
@@ -310,15 +317,18 @@ static bool announce(wane_scheduler *s) {
     if (!worth) {
         s->call.members = 0;
         s->call.started = 0;
+    } else {
+        wane__watchdog_begin(&s->watchdog, s->call.started, prompt_items(s, count));
     }
     pthread_mutex_unlock(&s->lock);
     return worth;
 }
 
 /* The call is over; returns whether somebody cut it short. */
-static bool withdraw(wane_scheduler *s) {
+static bool withdraw(wane_scheduler *s, bool whole) {
     pthread_mutex_lock(&s->lock);
     bool interrupted = s->call.interrupted;
+    wane__watchdog_end(&s->watchdog, wane__now(), whole && !interrupted);
     if (interrupted) s->engine->ops->interrupt(s->engine, false);
     s->tally.engine_calls++;
     s->tally.engine_seconds += wane__now() - s->call.started;
@@ -398,11 +408,11 @@ static bool give_up_drafts(wane_scheduler *s, bool failed, bool misplaced) {
 
 /* One engine call with the planned items. True: rows are there. */
 static bool decode(wane_scheduler *s, int count) {
-    if (!announce(s)) return false;
+    if (!announce(s, count)) return false;
     wane_error error = {0};
     int code = s->rehearsal ? wane__ahead_rehearse(&s->planned[0]->ahead, s->items, count, &error)
                             : wane__rows_decode(&s->model->rows, s->items, count, &error);
-    bool interrupted = withdraw(s), failed = code != WANE_OK && !interrupted;
+    bool interrupted = withdraw(s, code == WANE_OK), failed = code != WANE_OK && !interrupted;
     bool misplaced = code == WANE_OK && !s->rehearsal && !drafts_stand(s);
     if (misplaced) code = WANE_EENGINE;
     bool again = code != WANE_OK && give_up_drafts(s, failed, misplaced);
@@ -484,6 +494,7 @@ static bool deliver(wane_scheduler *s, struct wane__slot *slot, int row, int kee
     bool goes_on = wane__ahead_take(&slot->ahead, &t->reply, row);
     if (!goes_on) wane__slot_truncate(s, slot, keep);
     event.drafted = t->reply.step.drafted;
+    t->reply.account.drafted += event.drafted;
     return hand_out(s, slot, &event) && goes_on;
 }
 

@@ -71,7 +71,10 @@ static void consider(wane_scheduler *s, wane_ticket *first) {
     struct wane__vote *vote = first->vote;
     if (!wane__vote_wakes(vote, &first->reply)) return;
     vote->awake = true;
-    if (!first->reply.gate.on) wane_model_note_wake(s->model, WANE_WAKE_ALWAYS);
+    if (!first->reply.gate.on) {
+        wane_model_note_wake(s->model, WANE_WAKE_ALWAYS);
+        first->reply.account.wakes[WANE_WAKE_ALWAYS]++;
+    }
     first->next_voting = s->voting;
     s->voting = first;
     s->tally.votes++;

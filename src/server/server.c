@@ -9,8 +9,10 @@
 #include "core/memory.h"
 #include "core/os.h"
 #include "model.h"
+#include "server/alerts.h"
 #include "server/http.h"
 #include "server/http_rollout.h"
+#include "server/live.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -216,6 +218,12 @@ static struct wane_server *make_server(wane_model *model, const wane_server_opti
     return server;
 }
 
+/* A feature broke: its rollout, if there is one, steps back at once. */
+static void step_back(void *user, const char *feature, const char *reason) {
+    int which = wane_feature_from(feature);
+    if (which >= 0) wane__server_rollout_break(user, which, reason);
+}
+
 static int start(struct wane_server *server, const wane_server_options *options, int *listener,
                  wane_error *error) {
     wane_generation trial;
@@ -223,6 +231,7 @@ static int start(struct wane_server *server, const wane_server_options *options,
     trial.sampling = server->defaults.sampling;
     bool local = false;
     int code = wane_generation_check(&trial, server->defaults.vocab_size, error);
+    if (code == WANE_OK) code = wane__server_set_disks(server, options, error);
     if (code == WANE_OK) code = wane__server_set_quality(server, options, error);
     if (code == WANE_OK) code = wane__server_set_prepare(server, options, error);
     if (code == WANE_OK && options->key_file != NULL) {
@@ -230,11 +239,15 @@ static int start(struct wane_server *server, const wane_server_options *options,
         if (code == WANE_OK) code = wane__server_check_keys(server, options->key_file, error);
     }
     if (code == WANE_OK) code = wane__server_open_feedback(server, options->feedback, error);
+    if (code == WANE_OK) code = wane__server_open_alerts(server, options->alerts, error);
+    if (code == WANE_OK) code = wane__server_open_ab(server, options->ab_governor, error);
     if (code == WANE_OK) code = open_listener(options, listener, &local, error);
     if (code != WANE_OK) return code;
     server->port = port_of(*listener);
     server->keyless_admin = local && server->keys == NULL;
     describe_model(server);
+    code = wane__server_open_audit(server, options->audit, error);
+    if (code != WANE_OK) return code;
     wane_scheduler_options scheduler = options->scheduler;
     if (scheduler.log == NULL) {
         scheduler.log = options->log;
@@ -243,6 +256,9 @@ static int start(struct wane_server *server, const wane_server_options *options,
     scheduler.drill = scheduler.drill || wane__server_may_vote(server);
     code = wane_scheduler_new(server->model, &scheduler, &server->scheduler, error);
     if (code == WANE_OK) code = wane__server_open_rollout(server, options, error);
+    wane__board_on_break(wane__server_board(server), step_back, server);
+    if (code == WANE_OK) code = wane__server_watch(server, error);
+    if (code == WANE_OK) code = wane__http_live_start(server, error);
     return code == WANE_OK ? start_http(server, options, *listener, error) : code;
 }
 
@@ -287,6 +303,7 @@ void wane_server_stop(wane_server *server, uint32_t grace_ms) {
     if (listener >= 0) close(listener);
     if (server->scheduler != NULL) wane_scheduler_stop(server->scheduler, grace_ms);
     wait_for_last_bytes(server);
+    wane__http_live_stop(server);                                /* those who watch would else stay */
     if (server->daemon != NULL) MHD_stop_daemon(server->daemon); /* joins the connections' threads */
     server->daemon = NULL;
 }
@@ -294,11 +311,17 @@ void wane_server_stop(wane_server *server, uint32_t grace_ms) {
 void wane_server_free(wane_server *server) {
     if (server == NULL) return;
     wane_server_stop(server, 0);
+    wane__server_unwatch(server);
     wane__server_close_rollout(server);
     wane_scheduler_free(server->scheduler);
     wane__keys_free(server->keys);
+    wane__server_free_disks(server);
     wane__server_free_quality(server);
     wane__server_close_feedback(server);
+    wane__server_close_audit(server);
+    wane__server_close_alerts(server);
+    wane__server_close_ab(server);
+    wane__live_free(server->live);
     wane__metrics_close(&server->metrics);
     wane__log_close(&server->log);
     wane__free(server);

@@ -25,6 +25,8 @@ struct wane_server {
     struct wane__keys *keys; /* NULL: none needed */
     bool keyless_admin;      /* without keys, on this machine alone: everybody is its operator */
     struct wane__metrics metrics;
+    wane_disk *disks; /* owned, with their texts */
+    size_t disk_count;
     struct wane__call_defaults defaults;
     wane_quality quality;         /* of requests without a domain */
     struct wane__domain *domains; /* owned, names too */
@@ -34,8 +36,12 @@ struct wane_server {
     const wane_classifier *classifier; /* NULL: none */
     int ssp_domain;                    /* WANE_SSP_DOMAIN_… */
     atomic_ullong domain_seen[WANE_DOMAINS_MOST + 1], domain_mismatch[WANE_DOMAINS_MOST + 1]; /* last: none */
+    struct wane__alerts *alerts;          /* alerts.h; NULL: not opened yet */
     struct wane__ratings *ratings;        /* http_feedback.c; NULL: none are taken */
     struct wane__server_rollout *rollout; /* http_rollout.c; NULL: there is none */
+    struct wane__server_audit *audit;     /* http_audit.c; NULL: no log is written */
+    struct wane__ab *ab;                  /* http_ab.c; NULL: no sides are compared */
+    struct wane__live *live;              /* http_live.c */
     size_t max_body;
     int max_connections;
     uint32_t ping_ms;

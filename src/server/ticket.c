@@ -36,6 +36,8 @@ static wane_ticket *blank(const char *tenant, wane_error *error) {
 }
 
 static void discard(wane_ticket *t) {
+    if (t->first != NULL) wane__account_add(&t->first->reply.account, &t->reply.account);
+    if (t->watch.ended != NULL) t->watch.ended(t->watch.user, &t->ended);
     wane__reply_free(&t->reply);
     if (t->first == NULL) wane__vote_free(t->vote);
     wane__buf_free(&t->inbox);
@@ -109,10 +111,12 @@ static bool record_append(struct wane__buf *buf, const wane_event *event) {
     head.event = *event;
     head.stop_size = event->stop != NULL ? strlen(event->stop) + 1 : 0;
     size_t top_size = (size_t)event->top_count * sizeof *event->top;
-    size_t size = sizeof head + top_size + event->text_size + event->chosen_size + head.stop_size;
+    size_t view_size = event->view != NULL ? sizeof *event->view : 0;
+    size_t size = sizeof head + view_size + top_size + event->text_size + event->chosen_size + head.stop_size;
     for (int i = 0; i < event->other_count; i++) size += event->other_size[i];
     if (!wane__buf_reserve(buf, wane__padded(size))) return false;
     wane__buf_append(buf, &head, sizeof head);
+    wane__buf_append(buf, event->view, view_size);
     wane__buf_append(buf, event->top, top_size);
     wane__buf_append(buf, event->text, event->text_size);
     wane__buf_append(buf, event->chosen_text, event->chosen_size);
@@ -128,6 +132,10 @@ static size_t record_read(const struct wane__buf *buf, size_t at, wane_event *ev
     memcpy(&head, buf->data + at, sizeof head);
     *event = head.event;
     const char *body = buf->data + at + sizeof head;
+    if (head.event.view != NULL) {
+        event->view = (const void *)body;
+        body += sizeof *event->view;
+    }
     event->top = event->top_count > 0 ? (const void *)body : NULL;
     body += (size_t)event->top_count * sizeof *event->top;
     event->text = body;
@@ -197,6 +205,24 @@ void wane__ticket_times(const wane_ticket *t, wane_event *end) {
     end->reply_ms = 1e3 * (wane__now() - t->first_at);
 }
 
+/* What the reply knows goes with it. */
+static void note_end(wane_ticket *t, const wane_event *end, int code) {
+    struct wane__ended *ended = &t->ended;
+    *ended = (struct wane__ended){.code = code,
+                                  .prompt_tokens = t->reply.prompt_count,
+                                  .reused_tokens = t->reused,
+                                  .reply_tokens = t->reply.reply_count,
+                                  .ms = 1e3 * (wane__now() - t->submitted),
+                                  .account = t->reply.account};
+    if (end == NULL) return;
+    ended->finish = end->finish;
+    ended->reply_tokens = end->reply_tokens;
+    ended->fuse = end->fuse;
+    ended->fallback = end->fallback;
+    ended->answers = end->answers;
+    ended->chosen = end->chosen;
+}
+
 void wane__ticket_finish(wane_ticket *t, const wane_event *end, int code, const char *text) {
     if (t->reply.tap != NULL)
         wane__tap_end(t->reply.tap, WANE_FINISH_NONE, code); /* nothing new after an END */
@@ -205,6 +231,7 @@ void wane__ticket_finish(wane_ticket *t, const wane_event *end, int code, const 
         code = WANE_ENOMEM;
         text = "No memory for the end of the reply.";
     }
+    note_end(t, end, code);
     t->code = code;
     t->error.code = code;
     snprintf(t->error.text, sizeof t->error.text, "%s", text);

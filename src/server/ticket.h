@@ -26,6 +26,26 @@
 
 #define WANE__TICKET_BACKLOG 4096
 
+/* What became of a request, for whoever asked to be told. */
+struct wane__ended {
+    int code; /* WANE_OK, or how it failed */
+    wane_finish finish;
+    int prompt_tokens, reused_tokens, reply_tokens;
+    int fuse, fallback;  /* WANE_FINISH_FUSE: as in wane_event */
+    int answers, chosen; /* the same of a vote */
+    double ms;           /* from submission to the end */
+    struct wane__account account;
+};
+
+/*
+ * Called once for a request that was accepted, when both holders have let go of its ticket: nothing of it goes on any more. By the thread that was
+ * last, which may be the engine's: be quick.
+ */
+struct wane__watch {
+    void (*ended)(void *user, const struct wane__ended *ended); /* NULL: nobody watches */
+    void *user;
+};
+
 struct wane_ticket {
     struct wane_scheduler *scheduler;
     atomic_int holders;
@@ -55,6 +75,8 @@ struct wane_ticket {
     struct wane__reply reply;
     bool started; /* START was posted */
     int reused;   /* prompt tokens that were not computed again */
+    struct wane__watch watch;
+    struct wane__ended ended; /* as far as it is known */
 
     /* A vote over answers (scheduler_vote.c); NULL: none. The first answer's ticket is the reader's, and owns it. */
     struct wane__vote *vote;
@@ -64,6 +86,10 @@ struct wane_ticket {
     bool parked; /* the first answer is whole, and waits for the others: no slot */
 };
 
+/* As wane_scheduler_submit, for somebody who watches (NULL: nobody); not told of what is refused here. */
+int wane__scheduler_submit(struct wane_scheduler *scheduler, const int32_t *tokens, size_t count,
+                           const wane_generation *generation, const struct wane__watch *watch,
+                           wane_ticket **ticket, wane_error *error);
 /* Copies tokens and settings; WANE_ECONTEXT, WANE_EINVAL or WANE_ENOMEM. Held by reader and scheduler. */
 int wane__ticket_new(struct wane_scheduler *scheduler, struct wane__rows *rows, const int32_t *tokens,
                      size_t count, const wane_generation *generation, wane_ticket **ticket,

@@ -2,7 +2,7 @@
  * draft.c - proposals and their chances, and the pool of earlier replies; see draft.h.
  *
  * Owns what one reply knows of its own text. Refuses to allocate while the reply runs, and to carry anything from one
- * reply to the next but the pool's tokens, which are the tenant's.
+ * reply to the next but what the pool holds, which is the tenant's.
  */
 #include "table/draft.h"
 
@@ -17,6 +17,10 @@
 /* A reply is taken for one that copies little, until so many misses were expected that did not come. */
 #define FIRST_MISSES  1.6f
 #define MISSES_WEIGHT 1.6f
+/* Of earlier replies so many trials of a kind and so many expected misses count at most; with each reply, older ones lose a fifth. */
+#define BEFORE_TRIED    8.0f
+#define BEFORE_EXPECTED 4.0f
+#define HABIT_FADE      0.8f
 
 enum {
     WORTH_OF = 12,  /* tokens by which proposals are compared  */
@@ -47,31 +51,72 @@ void wane__drafter_free(struct wane__drafter *d) {
     *d = (struct wane__drafter){0};
 }
 
+/* -------------------------------------------------------------------- chances */
+
+/* `right` of `tried` in the same proportion, but no more than `most`. */
+static void cap(float *tried, float *right, float most) {
+    if (*tried <= most) return;
+    *right *= most / *tried;
+    *tried = most;
+}
+
+static void scale_down(struct wane__draft_habits *h) {
+    for (int source = 0; source < WANE__DRAFT_SOURCES; source++)
+        for (int class = 0; class < WANE__CLASSES; class ++)
+            cap(&h->tried[source][class], &h->right[source][class], BEFORE_TRIED);
+    cap(&h->expected, &h->missed, BEFORE_EXPECTED);
+}
+
 void wane__drafter_begin(struct wane__drafter *d, const int32_t *tokens, size_t count,
-                         const struct wane__ngrams *pool, const struct wane__draft_chain *chain) {
+                         const struct wane__pool_tenant *tenant, const struct wane__draft_chain *chain) {
     struct wane__ngrams text = d->text;
-    *d = (struct wane__drafter){.text = text, .pool = pool, .chain = chain};
+    *d = (struct wane__drafter){.text = text, .chain = chain};
+    if (tenant != NULL) {
+        d->pool = &tenant->ngrams;
+        d->before = tenant->habits;
+        scale_down(&d->before);
+    }
     wane__ngrams_clear(&d->text);
     for (size_t i = 0; i < count; i++) wane__ngrams_add(&d->text, tokens[i]);
 }
 
-/* -------------------------------------------------------------------- chances */
+static void add_habits(struct wane__draft_habits *all, const struct wane__draft_habits *h) {
+    for (int source = 0; source < WANE__DRAFT_SOURCES; source++)
+        for (int class = 0; class < WANE__CLASSES; class ++) {
+            if (h->tried[source][class] <= 0) continue;
+            all->tried[source][class] = all->tried[source][class] * HABIT_FADE + h->tried[source][class];
+            all->right[source][class] = all->right[source][class] * HABIT_FADE + h->right[source][class];
+        }
+    if (h->expected <= 0) return;
+    all->missed = all->missed * HABIT_FADE + h->missed;
+    all->expected = all->expected * HABIT_FADE + h->expected;
+}
+
+static float tried(const struct wane__drafter *d, enum wane__draft_source source, int class) {
+    return d->before.tried[source][class] + d->now.tried[source][class];
+}
+
+static float right(const struct wane__drafter *d, enum wane__draft_source source, int class) {
+    return d->before.right[source][class] + d->now.right[source][class];
+}
 
 static float chance_of(const struct wane__drafter *d, enum wane__draft_source source, int class) {
-    float right = d->right[source][class] + FIRST_WEIGHT * first_chance[class];
-    float chance = right / (d->tried[source][class] + FIRST_WEIGHT);
+    float chance = (right(d, source, class) + FIRST_WEIGHT * first_chance[class]) /
+                   (tried(d, source, class) + FIRST_WEIGHT);
     if (class >= WANE__MATCH_CLASSES) return chance;
-    float miss = (1 - chance) * (d->missed + FIRST_MISSES * MISSES_WEIGHT) / (d->expected + MISSES_WEIGHT);
+    float missed = d->before.missed + d->now.missed, expected = d->before.expected + d->now.expected;
+    float miss = (1 - chance) * (missed + FIRST_MISSES * MISSES_WEIGHT) / (expected + MISSES_WEIGHT);
     return miss < 0.95f ? 1 - miss : 0.05f;
 }
 
-static void judge(struct wane__drafter *d, enum wane__draft_source source, int class, bool right) {
-    float *tries = &d->tried[source][class], *rights = &d->right[source][class];
+static void judge(struct wane__drafter *d, enum wane__draft_source source, int class, bool was_right) {
+    struct wane__draft_habits *now = &d->now;
+    float *tries = &now->tried[source][class], *rights = &now->right[source][class];
     *tries = *tries * FADE + 1;
-    *rights = *rights * FADE + (right ? 1 : 0);
+    *rights = *rights * FADE + (was_right ? 1 : 0);
     if (class < 3 || class >= WANE__MATCH_CLASSES) return; /* short matches say nothing of long ones */
-    d->missed = d->missed * FADE + (right ? 0 : 1);
-    d->expected = d->expected * FADE + 1 - first_chance[class];
+    now->missed = now->missed * FADE + (was_right ? 0 : 1);
+    now->expected = now->expected * FADE + 1 - first_chance[class];
 }
 
 static bool is_copy(const struct wane__draft *draft) {
@@ -214,9 +259,9 @@ static void offer_chain(struct wane__drafter *d, const int32_t *end, int have, i
     draft.count = d->chain->propose(d->chain->user, end, have, draft.token, most, draft.chance);
     if (draft.count <= 0) return;
     /* What the table says counts as what is assumed at first; what was seen since is in class 0. */
-    float tried = d->tried[WANE__DRAFT_TABLE][0], right = d->right[WANE__DRAFT_TABLE][0];
+    float rights = right(d, WANE__DRAFT_TABLE, 0), tries = tried(d, WANE__DRAFT_TABLE, 0);
     for (int i = 0; i < draft.count; i++) {
-        draft.chance[i] = (right + 4 * FIRST_WEIGHT * draft.chance[i]) / (tried + 4 * FIRST_WEIGHT);
+        draft.chance[i] = (rights + 4 * FIRST_WEIGHT * draft.chance[i]) / (tries + 4 * FIRST_WEIGHT);
         draft.class[i] = 0; /* a table has no lengths */
     }
     offer(d, &draft);
@@ -277,10 +322,11 @@ struct wane__pool_tenant *wane__draft_pool_enter(struct wane__draft_pool *pool, 
 }
 
 void wane__draft_pool_leave(struct wane__draft_pool *pool, struct wane__pool_tenant *t, const int32_t *tokens,
-                            size_t count) {
+                            size_t count, const struct wane__draft_habits *habits) {
     (void)pool;
     if (t == NULL) return;
     t->users--;
+    if (habits != NULL) add_habits(&t->habits, habits);
     if (count == 0) return;
     wane__ngrams_add(&t->ngrams, WANE__NGRAMS_BORDER);
     for (size_t i = 0; i < count; i++) wane__ngrams_add(&t->ngrams, tokens[i]);

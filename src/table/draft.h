@@ -14,7 +14,8 @@
  *
  * Chances are learned while the reply runs, by source and by the length of the match, and all of them together by how often
  * proposals are wrong in this reply: each token that is drawn judges the proposal that stood, whether it was verified or not. So
- * a text that repeats nothing costs nothing to try again on.
+ * a text that repeats nothing costs nothing to try again on. A reply begins with what the tenant's last ones showed, weighing
+ * so little that a few tokens of another sort undo it.
  */
 #ifndef WANE_TABLE_DRAFT_H
 #define WANE_TABLE_DRAFT_H
@@ -66,17 +67,22 @@ struct wane__draft {
     float chance[WANE__DRAFT_MOST]; /* that this one is drawn, given that all before it were */
 };
 
+/* How proposals fared. */
+struct wane__draft_habits {
+    float tried[WANE__DRAFT_SOURCES][WANE__CLASSES], right[WANE__DRAFT_SOURCES][WANE__CLASSES];
+    float missed, expected; /* misses so far, and what the classes alone let expect */
+};
+
 /* One reply's. */
 struct wane__drafter {
     struct wane__ngrams text;
     const struct wane__ngrams *pool;       /* NULL: none */
     const struct wane__draft_chain *chain; /* NULL: none */
-    float tried[WANE__DRAFT_SOURCES][WANE__CLASSES], right[WANE__DRAFT_SOURCES][WANE__CLASSES];
-    float missed, expected;   /* misses so far, and what the classes alone let expect */
-    struct wane__draft draft; /* what stands */
-    int at;                   /* tokens of it that were drawn since */
-    uint32_t way;             /* where the copy goes on; 0: there is none           */
-    int copied, run, since;   /* tokens copied; without a surprise; drawn since it broke */
+    struct wane__draft_habits before, now; /* of earlier replies, scaled down; of this one */
+    struct wane__draft draft;              /* what stands */
+    int at;                                /* tokens of it that were drawn since */
+    uint32_t way;                          /* where the copy goes on; 0: there is none           */
+    int copied, run, since;                /* tokens copied; without a surprise; drawn since it broke */
     struct {
         int32_t from, to;
     } swap[WANE__DRAFT_SWAPS]; /* one token in another's place; from = to: none */
@@ -88,9 +94,13 @@ struct wane__drafter {
 /* Takes the memory for texts of up to `tokens`. False without memory. */
 bool wane__drafter_init(struct wane__drafter *drafter, uint32_t tokens);
 void wane__drafter_free(struct wane__drafter *drafter);
-/* Another reply: nothing of the last one stays. `pool` and `chain` may be NULL and must outlive the reply. */
+/*
+ * Another reply: nothing of the last one stays. `tenant`'s pool and `chain`, which may be NULL, must outlive the reply;
+ * the tenant's habits are copied.
+ */
+struct wane__pool_tenant;
 void wane__drafter_begin(struct wane__drafter *drafter, const int32_t *tokens, size_t count,
-                         const struct wane__ngrams *pool, const struct wane__draft_chain *chain);
+                         const struct wane__pool_tenant *tenant, const struct wane__draft_chain *chain);
 /* A token was drawn. True when it is the one that stood next in the draft. */
 bool wane__drafter_add(struct wane__drafter *drafter, int32_t token);
 /*
@@ -102,7 +112,7 @@ int wane__drafter_propose(struct wane__drafter *drafter, const int32_t *end, int
 /* ------------------------------------------------------------------- the pool */
 
 /*
- * Replies of earlier requests, apart for each tenant. Bounded: so many tenants, so many tokens of each; the oldest tokens
+ * Replies of earlier requests, and how proposals fared in them, apart for each tenant. Bounded: so many tenants, so many tokens of each; the oldest tokens
  * of a tenant and the tenants unused for longest are given up, and counted.
  */
 #define WANE__POOL_TENANTS 16
@@ -111,6 +121,7 @@ int wane__drafter_propose(struct wane__drafter *drafter, const int32_t *end, int
 struct wane__pool_tenant {
     char *name; /* NULL: free */
     struct wane__ngrams ngrams;
+    struct wane__draft_habits habits;
     uint64_t used; /* stamp */
     int users;     /* replies that read it now: it stays while there are any */
 };
@@ -124,9 +135,9 @@ struct wane__draft_pool {
 void wane__draft_pool_free(struct wane__draft_pool *pool);
 /* A tenant's own, made when it is new; NULL when there is no place or no memory. Give it back with _leave. */
 struct wane__pool_tenant *wane__draft_pool_enter(struct wane__draft_pool *pool, const char *tenant);
-/* `tokens` (may be none) are what its reply was: remembered for the next. */
+/* `tokens` (may be none) are what its reply was, `habits` (NULL: none) how proposals fared: remembered for the next. */
 void wane__draft_pool_leave(struct wane__draft_pool *pool, struct wane__pool_tenant *tenant,
-                            const int32_t *tokens, size_t count);
+                            const int32_t *tokens, size_t count, const struct wane__draft_habits *habits);
 /* Tokens held and given up so far, and the bytes taken. */
 struct wane__pool_counts {
     uint64_t tokens, evicted, bytes;

@@ -143,6 +143,7 @@ static void put_in(struct wane__table *table, struct snapshot *fresh) {
     describe(&table->state, &fresh->slmt);
     table->state.reason[0] = '\0';
     table->state.reloads++;
+    table->state.failed_in_row = 0;
     pthread_mutex_unlock(&table->swap);
     if (old != NULL) give(old);
     wane__log(table->log, WANE_LOG_INFO, "table: %u entries, %u positions from %s, digest %.16s%s",
@@ -168,6 +169,7 @@ static void keep_out(struct wane__table *table, bool off, wane_error *error) {
     if (off) describe(&table->state, NULL);
     snprintf(table->state.reason, sizeof table->state.reason, "%s: %.440s", fate, error->text);
     table->state.failures++;
+    table->state.failed_in_row++;
     snprintf(error->text, sizeof error->text, "%s", table->state.reason);
     pthread_mutex_unlock(&table->swap);
     if (old != NULL) give(old);

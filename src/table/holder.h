@@ -34,6 +34,7 @@ struct wane__table_state {
     uint32_t entries, positions, continuations;
     uint64_t bytes;
     uint64_t reloads, failures; /* that put a table in; that did not */
+    uint64_t failed_in_row;     /* since one did                     */
 };
 
 /* Opens the file: whatever is wrong with it fails here. */

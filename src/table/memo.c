@@ -131,6 +131,13 @@ void wane__memo_add(struct wane__memo *memo, const struct wane__memo_key *key, i
     memo->changes++;
 }
 
+void wane__memo_correct(struct wane__memo *memo, const struct wane__memo_key *key, int32_t token) {
+    uint32_t at = find(memo, key);
+    if (at == WANE__MEMO_NONE) return;
+    memo->entry[at].token = token;
+    memo->changes++;
+}
+
 uint64_t wane__memo_changes(const struct wane__memo *memo) {
     return memo->changes;
 }

@@ -49,6 +49,8 @@ struct wane__context_name wane__memo_cross(struct wane__context_name context,
 int32_t wane__memo_find(struct wane__memo *memo, const struct wane__memo_key *key, bool touch);
 /* Keep a token. What is known already stays as it is: the first answer is the one that is repeated. */
 void wane__memo_add(struct wane__memo *memo, const struct wane__memo_key *key, int32_t token);
+/* Another token in the place of one that turned out wrong; nothing where there is none. */
+void wane__memo_correct(struct wane__memo *memo, const struct wane__memo_key *key, int32_t token);
 
 struct wane__memo_counts {
     uint64_t entries, most, bytes, evictions;

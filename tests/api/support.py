@@ -106,6 +106,13 @@ class Server:
         return self.process.wait(timeout=timeout * SLOW)
 
 
+def wakes(metrics, reason):
+    """Wakes of the vote, by their reason; the model's name is a label too."""
+    found = [value for name, value in metrics.items() if name.startswith("sfcl_fallback_total{") and f'reason="{reason}"' in name]
+    assert len(found) == 1, found
+    return found[0]
+
+
 def start_scripted(folder, name, **setup):
     path = os.path.join(folder, name + ".json")
     log = os.path.join(folder, name + ".log")

@@ -3,7 +3,7 @@ import json
 import os
 
 import pytest
-from support import Stream, anthropic_stream, chat, eventually, messages, openai_stream, start_scripted, vote_seed
+from support import Stream, anthropic_stream, chat, eventually, messages, openai_stream, start_scripted, vote_seed, wakes
 
 # Four letters of like chances: another seed, another answer.
 EVEN = {"match": "", "tokens": [], "end": False, "logits": {str(ord(c)): 20 for c in "abcd"}}
@@ -294,8 +294,8 @@ def test_metrics(scripted):
     votes = [vote_of(ask(server, sfcl_mode=mode, seed=seed)) for seed in range(6) for mode in ("legacy", "wane")]
     ask(server, sfcl_mode="off")
     m = server.metrics()
-    assert m["wane_votes_total"] == m['sfcl_fallback_total{reason="always"}'] == 12
-    assert m['sfcl_fallback_total{reason="warm_up"}'] == 1 and m['sfcl_fallback_total{reason="doubt"}'] == 0
+    assert m["wane_votes_total"] == wakes(m, "always") == 12
+    assert wakes(m, "warm_up") == 1 and wakes(m, "doubt") == 0
     assert m["wane_votes_changed_total"] == sum(v["chosen"] != 0 for v in votes) > 0
     assert m["wane_spare_tokens_total"] == sum(v["spare_tokens"] for v in votes) == 12 * 2 * LENGTH
     corrected = 12 * 3 * LENGTH
@@ -310,7 +310,7 @@ def test_metrics(scripted):
 
 def test_no_drill_where_nothing_can_vote(scripted):
     def drilled(**setup):
-        return scripted(replies=[EVEN], **setup).metrics()['sfcl_fallback_total{reason="warm_up"}']
+        return wakes(scripted(replies=[EVEN], **setup).metrics(), "warm_up")
 
     assert drilled() == drilled(request_modes=["off"]) == drilled(quality={"mode": "wane", "answers": 1}) == 0
     assert drilled(quality={"mode": "wane"}) == drilled(domains={"law": {"mode": "legacy"}}) == 1
@@ -320,7 +320,7 @@ def test_a_keys_mode_is_drilled_for(scripted, tmp_path):
     keys = tmp_path / "keys"
     keys.write_text("ada a key-12345678 mode=wane\n")
     server = scripted(replies=[EVEN], key_file=str(keys))
-    assert server.metrics({"x-api-key": "key-12345678"})['sfcl_fallback_total{reason="warm_up"}'] == 1
+    assert wakes(server.metrics({"x-api-key": "key-12345678"}), "warm_up") == 1
 
 
 # -------------------------------------------------------------------- cut short

@@ -399,3 +399,21 @@ def test_what_cannot_be_asked(bench):
     bench("--budgets", "8,8", code=2)
     bench("--data", "/dev/null", code=2)
     bench(what="report", code=2)
+
+
+def test_tasks_for_the_governor_and_their_judge(tmp_path):
+    tasks = [sys.executable, os.path.join(os.path.dirname(quality.__file__), "tasks.py")]
+    with gzip.open(tmp_path / "data.gz", "wt") as file:
+        file.write(json.dumps({"task_id": "t/0", **{k: ITEM[k] for k in ("prompt", "entry_point", "test")}}) + "\n")
+    made = subprocess.run([*tasks, "write", str(tmp_path / "data.gz")], capture_output=True, text=True, check=True).stdout
+    task = json.loads(made)
+    assert "def double" in task["prompt"]
+
+    def judge(reply):
+        job = json.dumps({"reply": reply, "task": task})
+        return subprocess.run([*tasks, "judge"], input=job, capture_output=True, text=True).returncode
+
+    assert judge("```python\ndef double(x):\n    return x * 2\n```") == 0
+    assert judge("```python\ndef double(x):\n    return x\n```") == 1
+    assert subprocess.run([*tasks, "judge"], input="{}", capture_output=True, text=True).returncode == 2
+    assert subprocess.run(tasks, capture_output=True).returncode == 2

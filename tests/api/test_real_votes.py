@@ -2,7 +2,7 @@
 import anthropic
 import openai
 import pytest
-from support import anthropic_stream, chat, eventually, openai_stream
+from support import anthropic_stream, chat, eventually, openai_stream, wakes
 
 QUESTION = [{"role": "user", "content": "Name three animals and say why you like them."}]
 CHAT = "/v1/chat/completions"
@@ -64,7 +64,7 @@ def test_what_answers_share(plain):
         if parted == 3:
             break
     assert parted > 0
-    assert plain.metrics()['sfcl_fallback_total{reason="doubt"}'] >= parted
+    assert wakes(plain.metrics(), "doubt") >= parted
 
 
 def test_openais_client(plain):
@@ -122,8 +122,8 @@ def test_the_gate_wakes_or_sleeps(real_with, tmp_path):
     assert "wane" not in server.post(CHAT, body(1, wane_domain="unsure", temperature=0)).json()
     assert "wane" not in server.post(CHAT, body(1, wane_domain="unsure", max_tokens=2)).json()
     metrics = server.metrics()
-    assert metrics["wane_votes_total"] == metrics['sfcl_fallback_total{reason="doubt"}'] == 3
-    assert metrics['sfcl_fallback_total{reason="always"}'] == 0 and metrics['sfcl_fallback_total{reason="warm_up"}'] == 1
+    assert metrics["wane_votes_total"] == wakes(metrics, "doubt") == 3
+    assert wakes(metrics, "always") == 0 and wakes(metrics, "warm_up") == 1
     assert server.post(CHAT, body(1, wane_domain="empty")).status == 200
 
 

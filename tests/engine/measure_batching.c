@@ -35,7 +35,7 @@ static void part(const struct trial *t, const wane_tokens *text, size_t from, si
     struct wane__item items[MOST_TOKENS];
     wane_error error = {0};
     for (size_t i = from; i < to; i++)
-        items[i - from] = (struct wane__item){text->id[i], (int32_t)i, seq, i + 1 == to, false};
+        items[i - from] = (struct wane__item){text->id[i], (int32_t)i, seq, i + 1 == to, false, false};
     int rc = t->engine->ops->decode(t->engine, items, (int)(to - from), &error);
     CHECK(rc == WANE_OK, "%s", error.text);
 }
@@ -62,8 +62,8 @@ static void mixed(const struct trial *t) {
     size_t n = t->prompt.count, m = t->other.count;
     part(t, &t->prompt, 0, n - 1, 0);
     part(t, &t->other, 0, m - 1, 1);
-    struct wane__item items[2] = {{t->other.id[m - 1], (int32_t)m - 1, 1, true, false},
-                                  {t->prompt.id[n - 1], (int32_t)n - 1, 0, true, false}};
+    struct wane__item items[2] = {{t->other.id[m - 1], (int32_t)m - 1, 1, true, false, false},
+                                  {t->prompt.id[n - 1], (int32_t)n - 1, 0, true, false, false}};
     wane_error error = {0};
     CHECK(t->engine->ops->decode(t->engine, items, 2, &error) == WANE_OK, "%s", error.text);
     show(t, "last token in a mixed batch of two", 1);

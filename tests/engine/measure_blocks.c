@@ -27,7 +27,8 @@ static void decode(const struct trial *t, int from, int count, bool all) {
     static struct wane__item items[4096];
     wane_error error = {0};
     for (int i = 0; i < count; i++)
-        items[i] = (struct wane__item){t->context.id[from + i], from + i, 0, all || i + 1 == count, false};
+        items[i] =
+            (struct wane__item){t->context.id[from + i], from + i, 0, all || i + 1 == count, false, false};
     int rc = t->engine->ops->decode(t->engine, items, count, &error);
     CHECK(rc == WANE_OK, "%s", error.text);
 }

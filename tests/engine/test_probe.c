@@ -202,7 +202,7 @@ static void bits(wane_model *model, const int32_t *tokens, int count, uint64_t *
         int some = step == 0 ? 300 : step % 5 == 0 ? 4 : 1;
         if (some > count - at) some = count - at;
         for (int i = 0; i < some; i++)
-            items[i] = (struct wane__item){tokens[at + i], at + i, 0, i + 1 == some, true};
+            items[i] = (struct wane__item){tokens[at + i], at + i, 0, i + 1 == some, true, false};
         CHECK(engine->ops->decode(engine, items, some, NULL) == WANE_OK, "at %d", at);
         const uint32_t *logits = (const uint32_t *)(const void *)engine->ops->logits(engine, 0);
         for (int i = 0; i < engine->facts.vocab_size; i++) *hash = (*hash ^ logits[i]) * 1099511628211u;

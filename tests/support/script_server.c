@@ -2,6 +2,8 @@
  * script_server.c - the real server on the scripted engine, for the API tests: `script_server FILE.json`.
  *
  * `script_server FILE.json OUT.slmt ENTRIES` writes a table for that engine instead: contexts of three tokens, numbered.
+ * `script_server FILE.json OUT.slmt whole:N` one of the first reply's contexts, each recorded whole, in a conversation of one message that is
+ * its match; the record of step N is wrong, and with it its entry.
  *
  * Prints "port N" when it answers; SIGTERM stops it with grace. The file's fields, all optional:
  *
@@ -14,13 +16,19 @@
  *     memo (bytes), memo_file, memo_save (seconds), draft
  *     table, table_key, table_meaning ("argmax"), table_poll_ms
  *     record        an object: folder, plain, all_logits, redact_file, queue_bytes
+ *     audit         an object: file, key_file, failure ("stop"), text
  *     quality       an object with fields of wane_quality; mode and final_value are strings
  *     domains       an object of such objects, by name
  *     request_modes names of modes
  *     rollout       the rollout's file
+ *     feedback, feedback_text  the file of ratings; write down texts, too
  *     prepare, request_prepare  names of steps of text preparation, with commas between
+ *     shadow        share of tokens that are computed both ways; divergence_limit
+ *     alerts        an object: url, secret_file, command, breaker_command, attempts, timeout_ms, retry_ms, reload_failures
+ *     watchdog_ms
  *     host, port, key_file, open, max_body, ping_ms, max_connections, max_tokens, temperature, grace_ms
  */
+#include "core/tokens.h"
 #include "model.h"
 #include "model_table.h"
 
@@ -220,10 +228,31 @@ static void read_options(const json_t *file, wane_server_options *options) {
     options->scheduler.queue = number(file, "queue", options->scheduler.queue);
     options->scheduler.window_ms = number(file, "window_ms", options->scheduler.window_ms);
     options->scheduler.prompt_chunk = number(file, "prompt_chunk", options->scheduler.prompt_chunk);
+    options->scheduler.watchdog_ms = number(file, "watchdog_ms", options->scheduler.watchdog_ms);
     options->scheduler.max_ms = (uint32_t)number(file, "max_ms", 0);
     options->scheduler.no_prefix_reuse = json_is_true(json_object_get(file, "no_prefix_reuse"));
     options->rollout = json_string_value(json_object_get(file, "rollout"));
     options->log = log_line;
+}
+
+static void read_alerts(const json_t *from, wane_alert_options *alerts) {
+    wane_alert_options_init(alerts);
+    alerts->url = json_string_value(json_object_get(from, "url"));
+    alerts->secret_file = json_string_value(json_object_get(from, "secret_file"));
+    alerts->command = json_string_value(json_object_get(from, "command"));
+    alerts->breaker_command = json_string_value(json_object_get(from, "breaker_command"));
+    alerts->attempts = number(from, "attempts", alerts->attempts);
+    alerts->timeout_ms = number(from, "timeout_ms", alerts->timeout_ms);
+    alerts->retry_ms = number(from, "retry_ms", alerts->retry_ms);
+    alerts->reload_failures = number(from, "reload_failures", alerts->reload_failures);
+}
+
+/* Ratings, where a file is named. `feedback` lives as long as the options. */
+static void read_feedback(const json_t *file, wane_feedback_options *feedback, wane_server_options *options) {
+    wane_feedback_options_init(feedback);
+    feedback->path = json_string_value(json_object_get(file, "feedback"));
+    feedback->text = json_is_true(json_object_get(file, "feedback_text"));
+    if (feedback->path != NULL) options->feedback = feedback;
 }
 
 /* -------------------------------------------------------------------- tables */
@@ -260,6 +289,64 @@ static int write_table(struct setup *setup, const char *path, uint32_t entries) 
     return code == WANE_OK ? 0 : 1;
 }
 
+/* The five best where the engine favours a token. */
+static void peak(int32_t token, struct wane__candidate top[5]) {
+    static const int32_t away[5] = {0, -1, 1, -2, 2};
+    for (int i = 0; i < 5; i++)
+        top[i] = (struct wane__candidate){token + away[i], (float)(10 - abs(away[i]))};
+}
+
+/* Windows must differ from step to step: entries are ordered by them. */
+static int write_whole(struct setup *setup, const char *path, int wrong) {
+    wane_error error = {0};
+    struct wane__engine *engine = NULL;
+    wane_model *model = NULL;
+    wane_tokens context = {0};
+    const struct wane__script_reply *reply = &setup->replies[0];
+    const wane_message message = {.role = "user",
+                                  .content = reply->match,
+                                  .content_size = strlen(reply->match)};
+    uint32_t steps = (uint32_t)reply->count;
+    struct wane__slmt_entry *entry = need(calloc(steps + 1, sizeof *entry));
+    struct wane__slmt_position *position = need(calloc(steps + 1, sizeof *position));
+    struct wane__slmt_content content = {.window = 3, .depth = 5, .entry = entry, .position = position};
+    int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
+    if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
+    if (code == WANE_OK) code = wane__model_origin(model, &content.origin, &error);
+    if (code == WANE_OK) code = wane_chat_tokenize(model, &message, 1, &context, &error);
+    size_t prompt = context.count;
+    for (uint32_t i = 0; i < steps && code == WANE_OK; i++) wane__tokens_add(&context, reply->tokens[i]);
+    for (uint32_t i = 0; i < steps && code == WANE_OK; i++) {
+        int32_t token = reply->tokens[i] + ((int)i == wrong ? 20 : 0);
+        if (token > 250) continue; /* the end of turn */
+        uint64_t tenant = wane__context_tenant("");
+        struct wane__slmt_entry *e = &entry[content.entry_count++];
+        *e = (struct wane__slmt_entry){.key = {wane__context_window(tenant, context.id + prompt + i, 3), 0},
+                                       .seen = i,
+                                       .top_count = 5};
+        peak(token, e->top);
+    }
+    qsort(entry, content.entry_count, sizeof *entry, compare_entries);
+    content.position_count = content.entry_count;
+    for (uint32_t e = 0; e < content.entry_count; e++) {
+        struct wane__context_name name = wane__context_begin(wane__context_tenant(""));
+        for (size_t i = 0; i < prompt + entry[e].seen; i++) name = wane__context_add(name, context.id[i]);
+        position[e] = (struct wane__slmt_position){.entry = e,
+                                                   .index = entry[e].seen,
+                                                   .context = (uint32_t)name.low,
+                                                   .top_count = 5};
+        memcpy(position[e].top, entry[e].top, sizeof position[e].top);
+        entry[e].seen++;
+    }
+    if (code == WANE_OK) code = wane__slmt_write(path, &content, &error);
+    if (code != WANE_OK) fprintf(stderr, "script_server: %s: %s\n", wane_strerror(code), error.text);
+    wane_tokens_free(&context);
+    wane_model_free(model);
+    free(entry);
+    free(position);
+    return code == WANE_OK ? 0 : 1;
+}
+
 static int use_table(const json_t *file, wane_model *model, wane_error *error) {
     wane_table_use use;
     wane_table_use_init(&use);
@@ -284,6 +371,17 @@ static int open_recorder(const json_t *file, wane_model *model, wane_recorder **
     return wane_recorder_open(model, &options, recorder, error);
 }
 
+static void read_audit(const json_t *file, wane_audit_options *audit, wane_server_options *options) {
+    const json_t *from = json_object_get(file, "audit");
+    wane_audit_options_init(audit);
+    audit->path = json_string_value(json_object_get(from, "file"));
+    audit->key_file = json_string_value(json_object_get(from, "key_file"));
+    audit->text = json_is_true(json_object_get(from, "text"));
+    const char *failure = json_string_value(json_object_get(from, "failure"));
+    if (failure != NULL && strcmp(failure, "stop") == 0) audit->failure = WANE_AUDIT_STOP;
+    if (from != NULL) options->audit = audit;
+}
+
 /* Signals are blocked in every thread and waited for here: nothing runs inside a handler. */
 static int serve(struct setup *setup, const sigset_t *signals) {
     wane_error error = {0};
@@ -292,11 +390,23 @@ static int serve(struct setup *setup, const sigset_t *signals) {
     wane_server *server = NULL;
     wane_recorder *recorder = NULL;
     wane_server_options options;
+    wane_alert_options alerts;
+    wane_audit_options audit;
+    wane_feedback_options feedback;
     read_options(setup->file, &options);
+    read_feedback(setup->file, &feedback, &options);
+    read_alerts(json_object_get(setup->file, "alerts"), &alerts);
+    options.alerts = &alerts;
+    read_audit(setup->file, &audit, &options);
     read_qualities(setup->file, setup, &options);
     int code = wane__script_load(&setup->script, &setup->log, &engine, &error);
     if (code == WANE_OK) code = wane__model_wrap(engine, log_line, NULL, &model, &error);
     if (code == WANE_OK) code = use_table(setup->file, model, &error);
+    if (code == WANE_OK)
+        code = wane_model_set_divergence_limit(model, (unsigned)number(setup->file, "divergence_limit", 3),
+                                               &error);
+    if (code == WANE_OK)
+        wane__rows_set_shadow(&model->rows, json_number_value(json_object_get(setup->file, "shadow")));
     if (code == WANE_OK && json_is_true(json_object_get(setup->file, "draft")))
         code = wane_model_set_draft(model, WANE_DRAFT_ALWAYS, &error);
     if (code == WANE_OK) code = open_recorder(setup->file, model, &recorder, &error);
@@ -337,7 +447,9 @@ int main(int argc, char **argv) {
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     wane__log_init(&setup.log, log_line, NULL);
     read_script(&setup);
-    int code = argc == 4 ? write_table(&setup, argv[2], (uint32_t)atoi(argv[3])) : serve(&setup, &signals);
+    int code = argc != 4                            ? serve(&setup, &signals)
+               : strncmp(argv[3], "whole:", 6) == 0 ? write_whole(&setup, argv[2], atoi(argv[3] + 6))
+                                                    : write_table(&setup, argv[2], (uint32_t)atoi(argv[3]));
     free_setup(&setup);
     return code;
 }

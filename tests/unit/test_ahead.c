@@ -542,7 +542,40 @@ static void test_shadow(void **unused) {
     assert_int_equal(state_of(model).blocks, blocks);
     assert_true(state_of(model).rehearsals > 2);
     assert_int_equal(state_of(model).differing, 0);
+    wane_divergence_state d;
+    wane_model_get_divergences(model, WANE_WATCHED_DRAFT, &d);
+    assert_true(d.checks > 2 && d.divergences == 0 && !d.off);
     wane_model_free(model);
+}
+
+/* Blocks that were proven and are not the same any more: kinds are barred one by one, and after three there are no drafts. */
+static void test_divergence(void **unused) {
+    (void)unused;
+    static struct seen off, on;
+    struct wane__script script = script_of(1);
+    script.blurred = true;
+    wane_generation g = plain(150);
+    wane_divergence_state d;
+    wane_model *without = model_of(script, WANE_DRAFT_OFF, false);
+    wane_model *with = model_of(script, WANE_DRAFT_ALWAYS, false);
+    for (int c = 0; c < 2; c++)
+        for (int r = 0; r < WANE__AHEAD_REGIONS; r++) with->drafts.proof[c][r].proven = WANE__AHEAD_CLASSES;
+    wane__rows_set_shadow(&with->rows, 1);
+    by_session(without, "abcdabcd beat", &g, &off);
+    by_session(with, "abcdabcd beat", &g, &on);
+    assert_same(&off, &on);
+    wane_model_get_divergences(with, WANE_WATCHED_DRAFT, &d);
+    assert_true(d.off && d.divergences == WANE__AHEAD_CLASSES && d.checks == WANE__AHEAD_CLASSES);
+    assert_false(state_of(with).on);
+    assert_non_null(strstr(state_of(with).reason, "not the same"));
+    uint64_t rehearsals = state_of(with).rehearsals;
+    by_session(with, "abcdabcd beat", &g, &on);
+    assert_same(&off, &on);
+    assert_int_equal(state_of(with).rehearsals, rehearsals);
+    assert_int_equal(wane_model_arm(with, WANE_WATCHED_DRAFT, NULL), WANE_OK);
+    assert_true(state_of(with).on && state_of(with).reason[0] == '\0');
+    wane_model_free(with);
+    wane_model_free(without);
 }
 
 /* ------------------------------------------------------------------------ modes */
@@ -679,6 +712,7 @@ int main(void) {
         cmocka_unit_test(test_a_block_fails),
         cmocka_unit_test(test_other_floats),
         cmocka_unit_test(test_shadow),
+        cmocka_unit_test(test_divergence),
         cmocka_unit_test(test_modes),
         cmocka_unit_test(test_tenants),
     };

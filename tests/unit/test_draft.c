@@ -161,11 +161,47 @@ static void test_learns_by_itself(void **unused) {
     }
     assert_true(wane__drafter_propose(&d, text + count, count, 8) > 0);
     assert_true(d.draft.chance[0] < 0.1f);
-    wane__drafter_begin(&d, text, 3, NULL, NULL); /* the next reply knows nothing of it */
+    wane__drafter_begin(&d, text, 3, NULL, NULL); /* without a tenant, the next reply knows nothing of it */
     assert_int_equal(d.text.count, 3);
     for (int s = 0; s < WANE__DRAFT_SOURCES; s++)
-        for (int c = 0; c < WANE__CLASSES; c++) assert_true(d.tried[s][c] == 0);
+        for (int c = 0; c < WANE__CLASSES; c++) assert_true(d.now.tried[s][c] + d.before.tried[s][c] == 0);
     wane__drafter_free(&d);
+}
+
+/* A reply of `count` new tokens after a text of 100: a copy of it, or tokens of its own behind pairs of the text. */
+static void write_reply(struct wane__draft_pool *pool, const char *tenant, bool copies, int count,
+                        float *first) {
+    struct wane__pool_tenant *t = wane__draft_pool_enter(pool, tenant);
+    struct wane__drafter d;
+    int32_t text[1000];
+    int length = 0;
+    assert_true(wane__drafter_init(&d, 1000));
+    for (; length < 100; length++) text[length] = 1000 + length;
+    for (int i = 0; i < 5; i++) text[length++] = 1000 + i; /* a match of five, so far */
+    wane__drafter_begin(&d, text, (size_t)length, t, NULL);
+    assert_true(wane__drafter_propose(&d, text + length, length, 8) == 8);
+    *first = d.draft.chance[0];
+    for (int i = 0; i < count; i++) {
+        wane__drafter_propose(&d, text + length, length, 8);
+        feed(&d, text, &length, copies ? 1005 + i : i % 4 == 3 ? 5000 + i : 1000 + i);
+    }
+    wane__draft_pool_leave(pool, t, NULL, 0, &d.now);
+    wane__drafter_free(&d);
+}
+
+/* Who copied is believed to copy again, another tenant is not, and a few replies of another sort undo it. */
+static void test_habits(void **unused) {
+    (void)unused;
+    static struct wane__draft_pool pool;
+    float fresh, later, other, undone;
+    write_reply(&pool, "a", true, 80, &fresh);
+    for (int i = 0; i < 5; i++) write_reply(&pool, "a", true, 80, &later);
+    assert_true(1 - later < (1 - fresh) / 3);
+    write_reply(&pool, "b", true, 80, &other);
+    assert_true(other == fresh);
+    for (int i = 0; i < 4; i++) write_reply(&pool, "a", false, 80, &undone);
+    assert_true(undone < fresh);
+    wane__draft_pool_free(&pool);
 }
 
 static int chain(void *user, const int32_t *end, int have, int32_t *out, int most, float *chance) {
@@ -205,19 +241,19 @@ static void test_pool(void **unused) {
     int32_t reply[] = {11, 12, 13, 14, 15, 16}, prompt[] = {1, 12, 13};
     struct wane__pool_tenant *a = wane__draft_pool_enter(&pool, "a");
     assert_non_null(a);
-    wane__draft_pool_leave(&pool, a, reply, 6);
+    wane__draft_pool_leave(&pool, a, reply, 6, NULL);
     assert_true(wane__drafter_init(&d, 100));
     /* The same tenant's next reply is proposed what it said before; nobody else's is. */
     a = wane__draft_pool_enter(&pool, "a");
-    wane__drafter_begin(&d, prompt, 3, &a->ngrams, NULL);
+    wane__drafter_begin(&d, prompt, 3, a, NULL);
     assert_int_equal(wane__drafter_propose(&d, prompt + 3, 3, 63), 3);
     assert_int_equal(d.draft.source, WANE__DRAFT_POOL);
     assert_int_equal(d.draft.token[0], 14);
-    wane__draft_pool_leave(&pool, a, NULL, 0);
+    wane__draft_pool_leave(&pool, a, NULL, 0, NULL);
     struct wane__pool_tenant *b = wane__draft_pool_enter(&pool, "b");
-    wane__drafter_begin(&d, prompt, 3, &b->ngrams, NULL);
+    wane__drafter_begin(&d, prompt, 3, b, NULL);
     assert_int_equal(wane__drafter_propose(&d, prompt + 3, 3, 63), 0);
-    wane__draft_pool_leave(&pool, b, NULL, 0);
+    wane__draft_pool_leave(&pool, b, NULL, 0, NULL);
     wane__drafter_free(&d);
     /* A million tokens: memory stays where it was, and what was given up is counted. */
     wane__draft_pool_count(&pool, &counts);
@@ -227,7 +263,7 @@ static void test_pool(void **unused) {
         for (int k = 0; k < 1000; k++)
             many[k] = (int32_t)(wane__random_bits(9, (uint64_t)(i * 1000 + k)) % 50000);
         a = wane__draft_pool_enter(&pool, "a");
-        wane__draft_pool_leave(&pool, a, many, 1000);
+        wane__draft_pool_leave(&pool, a, many, 1000, NULL);
         given += 1001;
     }
     wane__draft_pool_count(&pool, &counts);
@@ -242,7 +278,7 @@ static void test_pool(void **unused) {
         struct wane__pool_tenant *t = wane__draft_pool_enter(&pool, name);
         assert_non_null(t);
         assert_ptr_not_equal(t, a);
-        wane__draft_pool_leave(&pool, t, reply, 6);
+        wane__draft_pool_leave(&pool, t, reply, 6, NULL);
     }
     assert_string_equal(a->name, "a");
     struct wane__pool_tenant *held[WANE__POOL_TENANTS];
@@ -253,8 +289,8 @@ static void test_pool(void **unused) {
         assert_non_null(held[i]);
     }
     assert_null(wane__draft_pool_enter(&pool, "one too many"));
-    for (int i = 0; i < WANE__POOL_TENANTS - 1; i++) wane__draft_pool_leave(&pool, held[i], NULL, 0);
-    wane__draft_pool_leave(&pool, a, NULL, 0);
+    for (int i = 0; i < WANE__POOL_TENANTS - 1; i++) wane__draft_pool_leave(&pool, held[i], NULL, 0, NULL);
+    wane__draft_pool_leave(&pool, a, NULL, 0, NULL);
     wane__draft_pool_free(&pool);
 }
 
@@ -368,6 +404,7 @@ int main(void) {
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_the_way_after_a_break),
         cmocka_unit_test(test_learns_by_itself),
+        cmocka_unit_test(test_habits),
         cmocka_unit_test(test_a_table_proposes),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_length),

@@ -350,6 +350,28 @@ static void test_a_reward_model(void **state) {
     wane__free(bytes[1]);
 }
 
+/* More replies than are learned from, the last of them rated again: each is found among all that came before, and the newest stay. */
+static void test_many_ratings(void **state) {
+    (void)state;
+    static const char sql[] =
+        "with recursive n(i) as (select 0 union all select i + 1 from n where i < 55099) "
+        "insert into feedback(at, response, tenant, key, model, rating, prompt, reply) "
+        "select 1, 'msg_' || (case when i < 55000 then i else i - 100 end), '', '', 'm', "
+        "case when i >= 55000 or i % 2 = 0 then 1 else -1 end, 'p' || (i % 50), "
+        "case when i % 2 = 0 then 'yes' else 'no' end from n;";
+    wane_feedback_close(open_pool(0));
+    sqlite3 *db = NULL;
+    wane_reward_report r;
+    wane_error error = {0};
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    if (train(NULL, &r, &error) != WANE_OK) fail_msg("%s", error.text);
+    assert_int_equal(r.entries, 55100);
+    assert_int_equal(r.usable, 20000);
+    assert_int_equal(r.up, 10000 + 50);
+}
+
 static struct wane__vote_result decide(const char *a, const char *b, const char *c, const double reward[3],
                                        enum wane__rewarded rewarded) {
     const char *text[WANE__ANSWERS] = {a, b, c};
@@ -399,6 +421,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_many_at_once, set_up, tear_down),
         cmocka_unit_test(test_kept_replies),
         cmocka_unit_test_setup_teardown(test_a_reward_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_ratings, set_up, tear_down),
         cmocka_unit_test(test_rewards_in_a_vote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/rng.h"
 #include "governor/governor.h"
 
 #include <math.h>
@@ -234,6 +235,65 @@ static void test_both(void **unused) {
     }
 }
 
+/* Pieces that are repeated for a while, changed, taken up again; entropies that lie still for a while, and now and then one that is not known. */
+static void make_signal(uint64_t seed, int32_t *tokens, double *entropy) {
+    uint64_t at = seed << 20;
+    double level = 0;
+    int still = 0;
+    for (int i = 0; i < MOST;) {
+        int period = 1 + (int)(wane__mix64(at++) % (seed % 3 == 0 ? 140 : 30));
+        int length = (int)(wane__mix64(at++) % 400);
+        for (int k = 0; k < length && i < MOST; k++, i++)
+            tokens[i] = k < period || wane__mix64(at++) % 500 == 0 ? (int32_t)(wane__mix64(at++) % 50)
+                                                                   : tokens[i - period];
+    }
+    for (int i = 0; i < MOST; i++) {
+        if (still-- <= 0) {
+            level = (double)(wane__mix64(at++) % 1000) / 500;
+            still = (int)(wane__mix64(at++) % (seed % 2 == 0 ? 8 : 80));
+        }
+        entropy[i] = level + (double)(wane__mix64(at++) % 1000) / 1000 * 0.1;
+        if (wane__mix64(at++) % 300 == 0) entropy[i] = NAN;
+    }
+}
+
+/* Who gives the fuse only those entropies that it wants sees it fire at the same tokens, with the same figures, as who gives it all. */
+static void test_wants(void **unused) {
+    (void)unused;
+    static const int windows[] = {2, 3, 5, 16, 63, 64};
+    int32_t tokens[MOST];
+    double entropy[MOST];
+    int fired = 0, looked = 0, of = 0;
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        wane_quality q;
+        wane_quality_init(&q);
+        q.mode = WANE_MODE_WANE;
+        q.fuse = seed % 10 == 9 ? WANE_FUSE_PLAIN : WANE_FUSE_LOOP;
+        q.fuse_window = windows[seed % 6];
+        struct wane__fuse all, some;
+        wane__fuse_init(&all, &q);
+        some = all;
+        make_signal(seed, tokens, entropy);
+        for (int i = 0; i < MOST; i++) { /* and on, behind where it fired */
+            bool wants = some.wants;
+            wane__fuse_see(&all, entropy[i]);
+            wane__fuse_see(&some, wants ? entropy[i] : NAN);
+            bool fires = wane__fuse_take(&all, tokens, i + 1);
+            assert_int_equal(wane__fuse_take(&some, tokens, i + 1), fires);
+            if (fires) assert_true(some.period == all.period && some.spread == all.spread);
+            fired += fires;
+            if (q.fuse == WANE_FUSE_PLAIN ||
+                q.fuse_window == 64) { /* a piece of 32 needs 64 more from the start */
+                assert_true(wants);
+            } else {
+                looked += wants, of++;
+            }
+        }
+    }
+    assert_true(fired > 1000);
+    assert_true(looked < of / 2);
+}
+
 static void test_fallback(void **unused) {
     (void)unused;
     char text[WANE__FALLBACK_BYTES];
@@ -259,7 +319,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replays),  cmocka_unit_test(test_no_signal), cmocka_unit_test(test_skip),
         cmocka_unit_test(test_commands), cmocka_unit_test(test_loops),     cmocka_unit_test(test_no_loops),
-        cmocka_unit_test(test_spread),   cmocka_unit_test(test_both),      cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_spread),   cmocka_unit_test(test_both),      cmocka_unit_test(test_wants),
+        cmocka_unit_test(test_fallback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

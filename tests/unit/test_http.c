@@ -284,6 +284,84 @@ static void test_metrics(void **state) {
     wane__metrics_close(&metrics);
 }
 
+/* A model's name comes from a file's: whatever bytes it has, a scraper can read the line. */
+static void test_labels(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *label;
+    } cases[] = {
+        {"", "\"\""},
+        {"smollm2-135m", "\"smollm2-135m\""},
+        {"a\"b\\c\nd", "\"a\\\"b\\\\c\\nd\""},
+        {"tab\there", "\"tab\xef\xbf\xbdhere\""},
+        {"\xe4\xb8\x96", "\"\xe4\xb8\x96\""},
+        {"cut\xe4\xb8", "\"cut\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"\xff}", "\"\xef\xbf\xbd}\""},
+        {"\x7f\r", "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wane__buf out = {0};
+        wane__metric_label(&out, cases[i].text);
+        assert_int_equal(out.size, strlen(cases[i].label));
+        assert_memory_equal(out.data, cases[i].label, out.size);
+        wane__buf_free(&out);
+    }
+}
+
+/* What alerts look at begins at 0; what the system does not say, or a disk that is not there, is left out. */
+static void test_series_from_the_start(void **state) {
+    (void)state;
+    struct wane__metrics metrics;
+    struct wane__buf out = {0};
+    static const char *const routes[] = {"/a"};
+    wane_model_facts facts = {.name = "m", .engine = "e"};
+    wane_scheduler_state nothing = {0};
+    wane_head_state head = {.reason = ""};
+    wane_draft_state drafts = {.reason = ""};
+    wane_table_state table = {.reason = ""};
+    wane_disk disks[] = {{"memo", "/tmp/not/there/yet"}, {"trace", "nowhere-relative"}};
+    wane__metrics_init(&metrics);
+    wane__metrics_write(&metrics, routes, 1, &facts, &nothing, &head, &drafts, &out);
+    wane__metrics_write_table(&table, "m", &out);
+    wane__metrics_write_process(&metrics, disks, 2, &out);
+    static const char *const there[] = {
+        "wane_http_requests_total{route=\"/a\",code=\"500\"} 0\n",
+        "wane_http_requests_total{route=\"/a\",code=\"429\"} 0\n",
+        "slmt_fallback_latency_seconds{quantile=\"0.99\"} 0\n",
+        "slmt_fallback_latency_seconds_count 0\n",
+        "wane_disk_free_bytes{what=\"memo\"} ",
+        "wane_disk_free_bytes{what=\"trace\"} ",
+        "process_cpu_seconds_total ",
+    };
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++) assert_non_null(strstr(out.data, there[i]));
+    assert_null(strstr(out.data, "code=\"404\""));
+    assert_null(strstr(out.data, "nan"));
+    wane__buf_free(&out);
+    wane__metrics_close(&metrics);
+}
+
+static void test_disks_are_checked(void **state) {
+    (void)state;
+    struct rig rig;
+    load(&rig);
+    wane_disk disks[WANE_DISKS_MOST + 1] = {{"memo", "/tmp"}, {"memo", "/"}};
+    wane_server_options options;
+    wane_server *server = NULL;
+    wane_error error = {0};
+    wane_server_options_init(&options);
+    options.port = 0;
+    options.disks = disks;
+    options.disk_count = 2;
+    assert_int_equal(wane_server_start(rig.model, &options, &server, &error), WANE_EINVAL);
+    assert_non_null(strstr(error.text, "two of the name memo"));
+    options.disk_count = WANE_DISKS_MOST + 1;
+    assert_int_equal(wane_server_start(rig.model, &options, &server, &error), WANE_EINVAL);
+    disks[0].what = "";
+    options.disk_count = 1;
+    assert_int_equal(wane_server_start(rig.model, &options, &server, &error), WANE_EINVAL);
+    unload(&rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_are_checked),
@@ -293,6 +371,9 @@ int main(void) {
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_many_starts),
         cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_series_from_the_start),
+        cmocka_unit_test(test_disks_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  */
 #include "test_scheduler_rig.h"
 
+#include "table/memo_internal.h"
+
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -398,6 +400,103 @@ static void test_sessions(void **unused) {
     rmdir(folder);
 }
 
+/* ---------------------------------------------------------------- the shadow check */
+
+static wane_divergence_state divergences_of(const struct rig *rig) {
+    wane_divergence_state state;
+    wane_model_get_divergences(rig->model, WANE_WATCHED_MEMO, &state);
+    return state;
+}
+
+static wane_generation kind_of(int hot) {
+    wane_generation g = greedy(60);
+    g.sampling.temperature = (float)hot;
+    g.sampling.seeded = true;
+    g.ignore_end = true;
+    return g;
+}
+
+/* Every token is computed as well, and is the same. */
+static void test_looked_at(void **unused) {
+    (void)unused;
+    static struct outcome first, again;
+    for (int drafts = 0; drafts < 2; drafts++)
+        for (int hot = 0; hot < 2; hot++) {
+            struct rig rig = memo_rig(2, drafts);
+            wane_generation g = kind_of(hot);
+            ask(&rig, "in the language", &g, &first);
+            wane__rows_set_shadow(&rig.model->rows, 1);
+            wane_memo_state was = memo_of(&rig);
+            ask(&rig, "in the language", &g, &again);
+            assert_same(&first, &again);
+            assert_int_equal(memo_of(&rig).hits, was.hits);
+            assert_int_equal(memo_of(&rig).misses, was.misses);
+            assert_int_equal(divergences_of(&rig).checks, again.reply_tokens);
+            assert_int_equal(divergences_of(&rig).divergences, 0);
+            /* A share: the others are repeated. */
+            wane__rows_set_shadow(&rig.model->rows, 0.9);
+            for (int i = 0; i < 10; i++) {
+                ask(&rig, "in the language", &g, &again);
+                assert_same(&first, &again);
+            }
+            uint64_t looked = divergences_of(&rig).checks - (uint64_t)again.reply_tokens;
+            assert_in_range(looked, 20, 110); /* a tenth of 0.9, of 600 */
+            assert_int_equal(memo_of(&rig).hits - was.hits, 600 - looked);
+            assert_int_equal(rig_counts(&rig).violations, 0);
+            rig_down(&rig);
+        }
+}
+
+/* Tokens that were not answered: found, not given out, put right; and after three the memo is off. */
+static void test_divergence(void **unused) {
+    (void)unused;
+    static struct outcome first, again;
+    for (int hot = 0; hot < 2; hot++) {
+        struct rig rig = memo_rig(2, false);
+        wane_generation g = kind_of(hot);
+        ask(&rig, "in the language", &g, &first);
+        struct wane__memo *memo = rig.model->memo->memo;
+        for (uint32_t i = 0; i < memo->count; i++) memo->entry[i].token = (memo->entry[i].token + 100) % 250;
+        wane__rows_set_shadow(&rig.model->rows, 1);
+        ask(&rig, "in the language", &g, &again);
+        assert_same(&first, &again);
+        wane_divergence_state d = divergences_of(&rig);
+        assert_true(d.off && d.divergences == 3 && d.checks == 3);
+        uint64_t hits = memo_of(&rig).hits;
+        ask(&rig, "in the language", &g, &again);
+        assert_same(&first, &again);
+        assert_int_equal(memo_of(&rig).hits, hits);
+        /* Three are right now, the next three are not. */
+        assert_int_equal(wane_model_arm(rig.model, WANE_WATCHED_MEMO, NULL), WANE_OK);
+        ask(&rig, "in the language", &g, &again);
+        assert_same(&first, &again);
+        assert_int_equal(divergences_of(&rig).divergences, 6);
+        assert_int_equal(divergences_of(&rig).checks, 3 + 6);
+        rig_down(&rig);
+    }
+}
+
+/* What other floats of another batch might have drawn is no divergence, and the first answer stands. */
+static void test_first_answer_stands(void **unused) {
+    (void)unused;
+    static struct outcome first, again, third;
+    struct rig rig = memo_rig(2, false);
+    wane_generation g = greedy(1);
+    ask(&rig, "some tea", &g, &first);
+    struct wane__memo *memo = rig.model->memo->memo;
+    memo->entry[0].token++; /* its logit is one less */
+    wane__rows_set_shadow(&rig.model->rows, 1);
+    ask(&rig, "some tea", &g, &again);
+    assert_string_equal(first.text, "a");
+    assert_string_equal(again.text, "b");
+    assert_int_equal(divergences_of(&rig).checks, 1);
+    assert_int_equal(divergences_of(&rig).divergences, 0);
+    wane__rows_set_shadow(&rig.model->rows, 0);
+    ask(&rig, "some tea", &g, &third);
+    assert_string_equal(third.text, "b");
+    rig_down(&rig);
+}
+
 /* Without the memo nothing is repeated, and nothing kept; switched off, the same for all. */
 static void test_without(void **unused) {
     (void)unused;
@@ -428,12 +527,20 @@ static void test_without(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without),     cmocka_unit_test(test_repeated),
-        cmocka_unit_test(test_longer),      cmocka_unit_test(test_not_repeated),
-        cmocka_unit_test(test_what_counts), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_tenants),     cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_company),     cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_repeated),
+        cmocka_unit_test(test_longer),
+        cmocka_unit_test(test_not_repeated),
+        cmocka_unit_test(test_what_counts),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_tenants),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_company),
+        cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_looked_at),
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_first_answer_stands),
+        cmocka_unit_test(test_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -382,6 +382,68 @@ static void test_refused(void **unused) {
     wane_model_free(model);
 }
 
+/* Domains with profiles of their own: each reply is steered by the one that its settings name; stability scales that one, too. */
+static void test_several_profiles(void **unused) {
+    (void)unused;
+    static struct reply alone[3], beside[3], scaled;
+    char extra[] = "/tmp/wane-governor-XXXXXX", more[] = "/tmp/wane-governor-XXXXXX";
+    char *const paths[] = {path, extra, more};
+    close(mkstemp(extra));
+    close(mkstemp(more));
+    for (int together = 0; together < 2; together++)
+        for (int i = 0; i < 3; i++) { /* entropy, and attention at two layers */
+            wane_model *model = make_model((struct wane__script){.sequences = 1, .linear = true, .peak = 6});
+            wane_profile p[3];
+            wane_quality q = quality_of();
+            wane_generation g = generation_of(&q, 80);
+            wane_error error = {0};
+            g.sampling.top_p = 1; /* or the best token is left alone */
+            g.sampling.min_p = 0;
+            for (int k = 0; k < 3; k++) {
+                p[k] = profile_for(model, k == 0 ? WANE_SIGNAL_ENTROPY : WANE_SIGNAL_KURTOSIS);
+                p[k].jerk = 0;
+                p[k].peak = k == 0 ? -1 : 3.01f;
+                p[k].low = k == 0 ? -3 : 3;
+                p[k].sign = k == 0 ? -1 : 1;
+                p[k].explore_temperature = 1.4f;
+                if (k > 0) p[k].layer = 3 - k; /* 2, then 1: the probe has them in order */
+                assert_int_equal(wane_profile_save(&p[k], paths[k], NULL), WANE_OK);
+            }
+            if (!together) {
+                give(model, &p[i]);
+            } else {
+                give(model, &p[0]);
+                for (int k = 1, number = 0; k < 3; k++) {
+                    if (wane_model_add_profile(model, paths[k], &number, &error) != WANE_OK)
+                        fail_msg("%s", error.text);
+                    assert_int_equal(number, k);
+                }
+                int again = 0;
+                assert_int_equal(wane_model_add_profile(model, paths[1], &again, NULL), WANE_OK);
+                assert_int_equal(again, 1);
+                assert_int_equal(state_of(model).added, 2);
+                q.profile = i;
+            }
+            say(model, "a prompt that is long enough to be looked at", &g, together ? &beside[i] : &alone[i]);
+            wane_governor_state state = state_of(model);
+            assert_true(state.on && state.tokens[WANE_STATE_LOCKED] + state.tokens[WANE_STATE_EXPLORE] > 10);
+            uint64_t normal = state.tokens[WANE_STATE_NORMAL];
+            q.stability = 30;
+            say(model, "a prompt that is long enough to be looked at", &g, &scaled);
+            assert_true(state_of(model).tokens[WANE_STATE_NORMAL] - normal > normal);
+            if (together) {
+                assert_int_equal(wane_model_drop_profile(model, NULL), WANE_OK);
+                assert_false(state_of(model).on);
+                assert_int_equal(state_of(model).added, 0);
+            }
+            wane_model_free(model);
+        }
+    for (int i = 0; i < 3; i++) expect_same(&alone[i], &beside[i]);
+    assert_int_not_equal(memcmp(alone[1].token, alone[2].token, sizeof(int32_t) * 80), 0);
+    unlink(extra);
+    unlink(more);
+}
+
 /* The probe itself: signals come, and steer. */
 static void test_probed(void **unused) {
     (void)unused;
@@ -409,6 +471,85 @@ static void test_probed(void **unused) {
         wane_model_free(model);
     }
     expect_same(&reply, &drafted);
+}
+
+enum { CROWD = 14 };
+
+/* Some tokens of it, then its reader has had enough. */
+static void leave_early(wane_ticket *ticket, int tokens) {
+    for (int got = 0; got < tokens;) {
+        wane_event event;
+        bool ended = false;
+        assert_int_equal(wane_ticket_next(ticket, 20000, &event, &ended, NULL), WANE_OK);
+        got += event.kind == WANE_EVENT_TEXT;
+    }
+    wane_ticket_cancel(ticket);
+    wane_ticket_free(ticket);
+}
+
+/*
+ * Several sequences are probed at once, some are cancelled in the middle and their slots taken by others, prompts share beginnings: each reply is
+ * steered by its own keys alone, and is what it is without company.
+ */
+static void test_crowd(void **unused) {
+    (void)unused;
+    static struct reply alone[CROWD], unsteered;
+    static struct outcome out;
+    char prompt[CROWD][100];
+    int differ = 0;
+    for (int i = 0; i < CROWD; i++)
+        snprintf(prompt[i], sizeof prompt[i], "%s number %d of a crowd %.*s",
+                 i % 3 == 0 ? "the same beginning of a prompt for" : "prompt", i / 2, 3 * i,
+                 "and some more of it that is longer each time");
+    for (int draft = 0; draft < 2; draft++) {
+        wane_model *model = make_model((struct wane__script){.sequences = 3, .linear = true, .peak = 6});
+        wane_scheduler_options options = quick_options();
+        struct rig rig = {.engine = model->engine, .model = model};
+        wane_quality q = quality_of();
+        wane_generation g = generation_of(&q, 60);
+        wane_profile p = profile_for(model, WANE_SIGNAL_KURTOSIS);
+        wane_ticket *ticket[CROWD];
+        g.sampling.top_p = 1;
+        g.sampling.min_p = 0;
+        p.peak = 3.02f;
+        p.low = 2.98f;
+        p.jerk = 1;
+        p.explore_temperature = 1.4f;
+        give(model, &p);
+        q.consistency = 0.8f;
+        assert_int_equal(wane_model_set_consistency(model, true, NULL), WANE_OK);
+        assert_int_equal(wane_model_set_draft(model, draft ? WANE_DRAFT_ALWAYS : WANE_DRAFT_OFF, NULL),
+                         WANE_OK);
+        for (int i = 0; i < CROWD; i++) {
+            g.sampling.seed = (uint64_t)i;
+            say(model, prompt[i], &g, &alone[i]);
+            q.governor = false;
+            say(model, prompt[i], &g, &unsteered);
+            q.governor = true;
+            differ += memcmp(alone[i].token, unsteered.token, sizeof(int32_t) * 60) != 0;
+        }
+        assert_true(differ > CROWD / 2); /* what a sequence sees does matter */
+        uint64_t missing = state_of(model).missing;
+        assert_int_equal(wane_scheduler_new(model, &options, &rig.scheduler, NULL), WANE_OK);
+        for (int i = 0; i < CROWD; i++) {
+            g.sampling.seed = (uint64_t)i;
+            ticket[i] = send(&rig, prompt[i], &g);
+        }
+        for (int i = 0; i < CROWD; i++) {
+            if (i % 4 == 1) {
+                leave_early(ticket[i], 7 + i);
+                continue;
+            }
+            finish(ticket[i], &out);
+            assert_int_equal(out.code, WANE_OK);
+            assert_int_equal(out.texts, 60);
+            if (memcmp(out.text, alone[i].text, alone[i].size) != 0)
+                fail_msg("%s: with company \"%s\", alone \"%.*s\"", prompt[i], out.text, (int)alone[i].size,
+                         alone[i].text);
+        }
+        assert_true(state_of(model).missing - missing <= missing); /* no key was lost on the way */
+        rig_down(&rig);
+    }
 }
 
 /* ------------------------------------------------------------------- consistency */
@@ -500,9 +641,17 @@ static void test_fuse(void **unused) {
             wane_governor_state state = state_of(model);
             assert_int_equal(state.fused[WANE_FUSE_LOOP], 1);
             assert_int_equal(state.fuse_tokens, 20 + 96);
+            assert_int_equal(state.entropies, q.fuse_window); /* the last ones */
+            assert_true(state.entropy_spread < 0.03f);
             say(model, "list", &g, &reply); /* a list is no loop */
             assert_int_equal(reply.end.finish, WANE_FINISH_LENGTH);
             assert_int_equal(reply.end.fuse, 0);
+            uint64_t before = state_of(model).entropies;
+            assert_int_equal(before, q.fuse_window); /* no row of a list is looked at */
+            q.entropies = true;
+            say(model, "list", &g, &reply);
+            assert_int_equal(state_of(model).entropies - before, 250);
+            q.entropies = false;
             q.fuse = WANE_FUSE_PLAIN; /* … which the plain rule cannot see */
             say(model, "list", &g, &reply);
             assert_int_equal(reply.end.finish, WANE_FINISH_FUSE);
@@ -564,30 +713,90 @@ static void test_fuse_comes_last(void **unused) {
     wane_model_free(model);
 }
 
-/* With a memo: what a governor or a fuse watches is neither asked of it nor kept; without them, it is as ever. */
+static wane_memo_state memo_of(wane_model *model) {
+    wane_memo_state state;
+    wane_model_get_memo_state(model, &state);
+    return state;
+}
+
+/*
+ * A fuse and the memo: a reply that is repeated ends where it ended, with the same words, and comes from the memo until the fuse wants
+ * entropies. In sessions and in the scheduler, with drafts and without; greedy and seeded.
+ */
 static void test_memo(void **unused) {
     (void)unused;
+    static struct reply without, first, second;
+    static struct outcome asked, again;
+    for (int kind = 0; kind < 8; kind++) {
+        bool loops = kind % 2 == 0, seeded = kind / 2 % 2, draft = kind / 4;
+        const char *prompt = loops ? "loop" : "list";
+        wane_model *model = make_model(fuse_script());
+        wane_quality q = quality_of();
+        wane_generation g = generation_of(&q, 200);
+        wane_scheduler_options options = quick_options();
+        struct rig rig = {.engine = model->engine, .model = model};
+        q.governor = false;
+        q.fuse = WANE_FUSE_LOOP;
+        q.fallback = WANE_FALLBACK_TRANSPARENT; /* has the figures in it */
+        if (!seeded) g.sampling.temperature = 0;
+        assert_int_equal(wane_model_set_draft(model, draft ? WANE_DRAFT_ALWAYS : WANE_DRAFT_OFF, NULL),
+                         WANE_OK);
+        say(model, prompt, &g, &without);
+        assert_int_equal(without.end.finish, loops ? WANE_FINISH_FUSE : WANE_FINISH_LENGTH);
+        assert_int_equal(wane_model_set_memo(model, 1 << 20, NULL, NULL), WANE_OK);
+        say(model, prompt, &g, &first);
+        assert_int_equal(memo_of(model).hits, 0);
+        say(model, prompt, &g, &second);
+        assert_int_equal(memo_of(model).hits, loops ? 20 + 96 - q.fuse_window : 200);
+        for (int i = 0; i < 2; i++) {
+            const struct reply *one = i == 0 ? &first : &second;
+            expect_same(&without, one);
+            assert_string_equal(one->text, without.text);
+            assert_int_equal(one->end.finish, without.end.finish);
+            assert_int_equal(one->end.fuse_period, without.end.fuse_period);
+            assert_true(one->end.fuse_spread == without.end.fuse_spread);
+        }
+        assert_int_equal(wane_scheduler_new(model, &options, &rig.scheduler, NULL), WANE_OK);
+        uint64_t hits = memo_of(model).hits;
+        ask(&rig, prompt, &g, &asked);
+        ask(&rig, prompt, &g, &again);
+        assert_int_equal(memo_of(model).hits - hits, 2 * (loops ? 20 + 96 - q.fuse_window : 200));
+        assert_string_equal(asked.text, without.text);
+        assert_string_equal(again.text, without.text);
+        assert_int_equal(again.finish, without.end.finish);
+        q.fuse = WANE_FUSE_OFF; /* the tokens are the same ones */
+        hits = memo_of(model).hits;
+        ask(&rig, prompt, &g, &asked);
+        assert_int_equal(memo_of(model).hits - hits, loops ? 20 + 96 : 200);
+        assert_memory_equal(asked.text, without.text, (size_t)without.count);
+        rig_down(&rig);
+    }
+}
+
+/* What looks at every row neither asks nor fills it. */
+static void test_no_memo(void **unused) {
+    (void)unused;
     static struct reply first, second;
-    wane_model *model = make_model(fuse_script());
-    wane_memo_state memo;
-    wane_quality q = quality_of();
-    wane_generation g = generation_of(&q, 200);
-    g.sampling.temperature = 0;
-    assert_int_equal(wane_model_set_memo(model, 1 << 20, NULL, NULL), WANE_OK);
-    q.fuse = WANE_FUSE_OFF;
-    say(model, "loop", &g, &first); /* kept */
-    q.fuse = WANE_FUSE_LOOP;
-    say(model, "loop", &g, &second);
-    assert_int_equal(second.end.finish, WANE_FINISH_FUSE);
-    wane_model_get_memo_state(model, &memo);
-    assert_int_equal(memo.misses, 200);
-    assert_int_equal(memo.hits, 0);
-    q.fuse = WANE_FUSE_OFF;
-    say(model, "loop", &g, &second);
-    expect_same(&first, &second);
-    wane_model_get_memo_state(model, &memo);
-    assert_int_equal(memo.hits, 200);
-    wane_model_free(model);
+    for (int kind = 0; kind < 4; kind++) {
+        wane_model *model = make_model(fuse_script());
+        struct scripted scripted = {&middle, 1, 0};
+        wane_profile p = profile_for(model, WANE_SIGNAL_KURTOSIS);
+        wane_quality q = quality_of();
+        wane_generation g = generation_of(&q, 100);
+        model->governor.look = scripted_look;
+        model->governor.look_user = &scripted;
+        give(model, &p);
+        q.governor = kind == 0;
+        if (kind == 1) q.fuse = WANE_FUSE_PLAIN;
+        if (kind == 2) q.consistency = 0.5f;
+        if (kind == 3) q.entropies = true;
+        assert_int_equal(wane_model_set_memo(model, 1 << 20, NULL, NULL), WANE_OK);
+        say(model, "in the language", &g, &first);
+        say(model, "in the language", &g, &second);
+        expect_same(&first, &second);
+        assert_int_equal(memo_of(model).hits + memo_of(model).misses, 0);
+        wane_model_free(model);
+    }
 }
 
 /* Answers of a vote have a governor each; one that loops ends, and the vote goes on. */
@@ -627,12 +836,21 @@ int main(void) {
     if (file < 0) return 1;
     close(file);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_state), cmocka_unit_test(test_lock_holds),
-        cmocka_unit_test(test_by_entropy), cmocka_unit_test(test_left_alone),
-        cmocka_unit_test(test_without),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_probed),     cmocka_unit_test(test_drawn_twice),
-        cmocka_unit_test(test_fuse),       cmocka_unit_test(test_fuse_comes_last),
-        cmocka_unit_test(test_memo),       cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_each_state),
+        cmocka_unit_test(test_lock_holds),
+        cmocka_unit_test(test_by_entropy),
+        cmocka_unit_test(test_left_alone),
+        cmocka_unit_test(test_without),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_several_profiles),
+        cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_probed),
+        cmocka_unit_test(test_drawn_twice),
+        cmocka_unit_test(test_fuse),
+        cmocka_unit_test(test_fuse_comes_last),
+        cmocka_unit_test(test_memo),
+        cmocka_unit_test(test_no_memo),
+        cmocka_unit_test(test_votes),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

@@ -413,9 +413,8 @@ static void test_refused(void **unused) {
     wane_model_free(model);
 }
 
-/* The name of the whole context grows with the reply: records of this very context answer, others' at the same place next. */
-static void test_whole_contexts(void **unused) {
-    (void)unused;
+/* A table of the fixed reply's contexts, each recorded whole; its entries are of no use. */
+static void write_whole(wane_model *model, void (*top)(int step, struct wane__candidate *)) {
     int32_t token[3 + STEPS] = {'a', 'b', 'c'};
     struct wane__slmt_entry entry[STEPS];
     struct wane__slmt_position position[STEPS];
@@ -425,8 +424,6 @@ static void test_whole_contexts(void **unused) {
                                          .entry_count = STEPS,
                                          .position = position,
                                          .position_count = STEPS};
-    wane_model *model = model_of(fixed);
-    wane_generation generation = greedy(STEPS);
     wane_error error = {0};
     memcpy(token + 3, reply, sizeof reply);
     for (int i = 0; i < STEPS; i++) {
@@ -445,10 +442,18 @@ static void test_whole_contexts(void **unused) {
                                                    .index = step,
                                                    .context = (uint32_t)name.low,
                                                    .top_count = 5};
-        right((int)step, position[e].top);
+        top((int)step, position[e].top);
     }
     assert_int_equal(wane__model_origin(model, &content.origin, &error), WANE_OK);
     if (wane__slmt_write(path, &content, &error) != WANE_OK) fail_msg("%s", error.text);
+}
+
+/* The name of the whole context grows with the reply: records of this very context answer, others' at the same place next. */
+static void test_whole_contexts(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_generation generation = greedy(STEPS);
+    write_whole(model, right);
     give_table(model, WANE_TABLE_EXACT);
     say(model, &generation);
     assert_int_equal(state_of(model).source[WANE_TABLE_CONTEXT], STEPS);
@@ -456,6 +461,118 @@ static void test_whole_contexts(void **unused) {
     say_to(model, "zabc", &generation); /* the same windows and places behind another beginning */
     assert_int_equal(state_of(model).source[WANE_TABLE_INDEX], STEPS);
     assert_int_equal(state_of(model).strict, 2 * STEPS);
+    wane_model_free(model);
+}
+
+static void wrong_once(int step, struct wane__candidate *top) {
+    peak(reply[step] + (step == 2 ? 20 : 0), 0, top);
+}
+static void wrong_elsewhere(int step, struct wane__candidate *top) {
+    peak(reply[step] + (step == 3 ? 20 : 0), 0, top);
+}
+static void second_first(int step,
+                         struct wane__candidate *top) { /* as floats of another batch might have it */
+    right(step, top);
+    if (step != 2) return;
+    top[0].token = reply[step] - 1;
+    top[1].token = reply[step];
+}
+
+static wane_divergence_state divergences_of(wane_model *model) {
+    wane_divergence_state state;
+    wane_model_get_divergences(model, WANE_WATCHED_TABLE, &state);
+    return state;
+}
+
+/* A record of this very context that is not what the model says there: found, never used, and after three the table is off. */
+static void test_divergence(void **unused) {
+    (void)unused;
+    for (int meaning = WANE_TABLE_EXACT; meaning <= WANE_TABLE_ARGMAX; meaning++) {
+        wane_model *model = model_of(fixed);
+        wane_generation generation = greedy(STEPS);
+        write_whole(model, wrong_once);
+        give_table(model, meaning);
+        for (uint64_t i = 1; i <= 3; i++) {
+            assert_true(state_of(model).on);
+            struct said said = say(model, &generation);
+            assert_memory_equal(said.token, reply, sizeof reply);
+            assert_int_equal(divergences_of(model).divergences, i);
+        }
+        wane_divergence_state d = divergences_of(model);
+        assert_true(d.off && d.since == 3 && d.limit == 3);
+        assert_int_equal(d.checks, 2 * STEPS + 3); /* the third time nothing was looked up behind it */
+        assert_non_null(strstr(d.last, "token 133 first"));
+        assert_non_null(strstr(d.last, "the model says token 113"));
+        wane_table_state off = state_of(model);
+        assert_true(off.given && !off.on && off.diverged);
+        assert_non_null(strstr(off.reason, "Switched off after 3 divergences"));
+        struct said said = say(model, &generation);
+        assert_memory_equal(said.token, reply, sizeof reply);
+        assert_int_equal(state_of(model).source[WANE_TABLE_CONTEXT], off.source[WANE_TABLE_CONTEXT]);
+        /* The same table again is the same table; another one is armed by being there. */
+        assert_int_equal(wane_model_reload_table(model, NULL), WANE_OK);
+        assert_false(state_of(model).on);
+        write_whole(model, meaning == WANE_TABLE_EXACT ? right : wrong_elsewhere);
+        assert_int_equal(wane_model_reload_table(model, NULL), WANE_OK);
+        assert_true(state_of(model).on && !state_of(model).diverged);
+        assert_int_equal(divergences_of(model).since, 0);
+        say(model, &generation);
+        assert_true(state_of(model).strict > off.strict);
+        assert_int_equal(divergences_of(model).divergences, meaning == WANE_TABLE_EXACT ? 3 : 4);
+        wane_model_free(model);
+    }
+}
+
+static void test_divergence_by_hand(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_generation generation = greedy(STEPS);
+    wane_error error = {0};
+    write_whole(model, wrong_once);
+    give_table(model, WANE_TABLE_EXACT);
+    assert_int_equal(wane_model_set_divergence_limit(model, 1, &error), WANE_OK);
+    say(model, &generation);
+    assert_false(state_of(model).on);
+    assert_int_equal(wane_model_arm(model, WANE_WATCHED, &error), WANE_EINVAL);
+    assert_int_equal(wane_model_arm(model, WANE_WATCHED_TABLE, &error), WANE_OK);
+    assert_true(state_of(model).on);
+    say(model, &generation);
+    assert_false(state_of(model).on);
+    assert_int_equal(divergences_of(model).divergences, 2);
+    give_table(model, WANE_TABLE_EXACT); /* given anew */
+    assert_true(state_of(model).on);
+    assert_int_equal(wane_model_set_divergence_limit(model, 0, &error), WANE_OK);
+    for (int i = 0; i < 10; i++) say(model, &generation);
+    assert_true(state_of(model).on);
+    assert_int_equal(divergences_of(model).since, 10);
+    assert_int_equal(wane_model_set_divergence_limit(model, 2000000, &error), WANE_EINVAL);
+    wane_model_free(model);
+}
+
+/* No divergence: what lies as close as floats of two batches, what processors changed, what is no record of this context. */
+static void test_no_divergence(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(fixed);
+    wane_generation generation = greedy(STEPS);
+    const wane_bias bias = {reply[2], -8};
+    write_whole(model, second_first);
+    give_table(model, WANE_TABLE_EXACT);
+    say(model, &generation);
+    assert_int_equal(state_of(model).miss, 1);
+    assert_int_equal(divergences_of(model).checks, STEPS);
+    write_whole(model, wrong_once);
+    assert_int_equal(wane_model_reload_table(model, NULL), WANE_OK);
+    generation.sampling.bias = &bias;
+    generation.sampling.bias_count = 1;
+    say(model, &generation);
+    generation = greedy(STEPS);
+    say_to(model, "zabc", &generation);
+    assert_int_equal(divergences_of(model).divergences, 0);
+    assert_int_equal(divergences_of(model).checks, STEPS);
+    write_table(model, "", wrong); /* means, of whatever contexts */
+    assert_int_equal(wane_model_reload_table(model, NULL), WANE_OK);
+    say(model, &generation);
+    assert_int_equal(divergences_of(model).divergences, 0);
     wane_model_free(model);
 }
 
@@ -570,6 +687,9 @@ int main(void) {
         cmocka_unit_test(test_gate_passes_hits),
         cmocka_unit_test(test_turned_off),
         cmocka_unit_test(test_whole_contexts),
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_divergence_by_hand),
+        cmocka_unit_test(test_no_divergence),
         cmocka_unit_test(test_rank_hits_of_the_certified_head),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_public_handle),

@@ -40,6 +40,7 @@ static const struct field fields[] = {
     FIELD(breaker_wakes, false, 0, 1 << 24),
     FIELD(breaker_seconds, false, 1, 86400),
     FIELD(breaker_temperature, true, 0, 100),
+    FIELD(profile, false, 0, WANE_PROFILES_MOST),
     FIELD(stability, true, 0.01, 100),
     FIELD(fuse, false, 0, 2),
     FIELD(fuse_window, false, 2, 64),

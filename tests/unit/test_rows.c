@@ -189,6 +189,14 @@ static void test_divergence(void **unused) {
     set_head(model, WANE_HEAD_DENSE);
     one_reply(model, 0, dense);
     assert_memory_equal(dense, checked, sizeof dense);
+    /* Somebody who knows better may arm it: it diverges again. */
+    set_head(model, WANE_HEAD_CERTIFIED);
+    assert_int_equal(wane_model_arm(model, WANE_WATCHED_HEAD, NULL), WANE_OK);
+    assert_true(state_of(model).certified && state_of(model).reason[0] == '\0');
+    one_reply(model, 0, checked);
+    assert_memory_equal(dense, checked, sizeof dense);
+    assert_int_equal(state_of(model).divergences, 2 * WANE__DIVERGENCES_MOST);
+    assert_false(state_of(model).certified);
     wane_model_free(model);
 }
 

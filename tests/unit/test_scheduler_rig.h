@@ -191,6 +191,7 @@ static inline void sleep_ms(int ms) {
         double until_ = wane__now() + 10;                                            \
         for (;;) {                                                                   \
             now = rig_state(rig);                                                    \
+            (void)now;                                                               \
             if (condition) break;                                                    \
             if (wane__now() > until_) fail_msg("waited in vain for %s", #condition); \
             sleep_ms(1);                                                             \

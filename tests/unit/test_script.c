@@ -55,7 +55,7 @@ static int run(struct wane__engine *engine, int seq, int from, const int32_t *to
                wane_error *error) {
     struct wane__item items[64];
     for (int i = 0; i < count; i++)
-        items[i] = (struct wane__item){tokens[i], from + i, seq, every || i == count - 1, false};
+        items[i] = (struct wane__item){tokens[i], from + i, seq, every || i == count - 1, false, false};
     return engine->ops->decode(engine, items, count, error);
 }
 
@@ -128,7 +128,7 @@ static void test_batching_changes_nothing(void **unused) {
     assert_int_equal(run(engine, 0, 0, p.id, count, true, NULL), WANE_OK);
     for (int i = 0; i < count; i++) memcpy(rows[i], engine->ops->logits(engine, i), sizeof rows[i]);
     for (int i = 0; i < count; i++) {
-        struct wane__item items[2] = {{p.id[i], i, 1, true, false}, {'x', i, 2, true, false}};
+        struct wane__item items[2] = {{p.id[i], i, 1, true, false, false}, {'x', i, 2, true, false, false}};
         assert_int_equal(engine->ops->decode(engine, items, 2, NULL), WANE_OK);
         assert_memory_equal(engine->ops->logits(engine, 0), rows[i], sizeof rows[i]);
     }
@@ -196,15 +196,15 @@ static void test_violations(void **unused) {
     struct wane__script small = base;
     small.context = 4;
     struct wane__engine *engine = load(&small);
-    struct wane__item item = {'a', 0, 0, true, false};
+    struct wane__item item = {'a', 0, 0, true, false, false};
     refuse(engine, item, 0, "batch of 0");
     refuse(engine, item, 65, "batch of 65");
-    refuse(engine, (struct wane__item){'a', 1, 0, true, false}, 1, "position 0");
-    refuse(engine, (struct wane__item){'a', 0, 4, true, false}, 1, "sequence 4");
-    refuse(engine, (struct wane__item){'a', 0, -1, true, false}, 1, "sequence -1");
-    refuse(engine, (struct wane__item){384, 0, 0, true, false}, 1, "token 384");
+    refuse(engine, (struct wane__item){'a', 1, 0, true, false, false}, 1, "position 0");
+    refuse(engine, (struct wane__item){'a', 0, 4, true, false, false}, 1, "sequence 4");
+    refuse(engine, (struct wane__item){'a', 0, -1, true, false, false}, 1, "sequence -1");
+    refuse(engine, (struct wane__item){384, 0, 0, true, false, false}, 1, "token 384");
     assert_int_equal(run(engine, 0, 0, hello, 4, false, NULL), WANE_OK);
-    refuse(engine, (struct wane__item){'a', 4, 0, true, false}, 1, "context of 4");
+    refuse(engine, (struct wane__item){'a', 4, 0, true, false, false}, 1, "context of 4");
     assert_null(engine->ops->logits(engine, 1));
     assert_int_equal(engine->ops->truncate(engine, 0, 5), WANE_EINVAL);
     assert_int_equal(engine->ops->copy(engine, 0, 0, 1), WANE_EINVAL);
@@ -223,7 +223,8 @@ static void test_failure_at_a_step(void **unused) {
     int count = (int)p.count;
     assert_int_equal(run(engine, 0, 0, p.id, count, false, NULL), WANE_OK);
     assert_int_equal(run(engine, 0, count, hello, 1, false, NULL), WANE_OK);
-    struct wane__item both[2] = {{hello[1], count + 1, 0, true, false}, {'x', 0, 1, true, false}};
+    struct wane__item both[2] = {{hello[1], count + 1, 0, true, false, false},
+                                 {'x', 0, 1, true, false, false}};
     assert_int_equal(engine->ops->decode(engine, both, 2, &error), WANE_EENGINE);
     assert_non_null(strstr(error.text, "step 2"));
     refuse(engine, both[1], 1, "truncated");

@@ -102,8 +102,18 @@ static void keep(struct desk *desk) {
     if (wane_session_save(desk->session, path, NULL, 0, &error) != WANE_OK) fail_msg("%s", error.text);
 }
 
+/* What a check without loading refuses, loading refuses likewise, and what loads was found good. */
 static int load(struct desk *desk, wane_error *error) {
-    return wane_session_load(desk->session, path, NULL, error);
+    wane_session_file file;
+    wane_error why = {0};
+    int checked = wane_session_file_check(path, desk->model, &file, &why);
+    if (checked == WANE_OK) wane_session_file_free(&file);
+    int status = wane_session_load(desk->session, path, NULL, error);
+    if (checked != WANE_OK) {
+        assert_int_equal(status, checked);
+        assert_string_equal(error->text, why.text);
+    }
+    return status;
 }
 
 static void must_load(struct desk *desk) {
