@@ -55,3 +55,14 @@ unsigned wane_model_switch_on(wane_model *model, unsigned features) {
 unsigned wane_model_switched_off(const wane_model *model) {
     return atomic_load(&model->rows.switched_off);
 }
+
+unsigned wane__model_lacks(const wane_model *model) {
+    static const int watched[WANE_WATCHED] = {[WANE_WATCHED_HEAD] = WANE_FEATURE_HEAD,
+                                              [WANE_WATCHED_TABLE] = WANE_FEATURE_TABLE,
+                                              [WANE_WATCHED_DRAFT] = WANE_FEATURE_DRAFT,
+                                              [WANE_WATCHED_MEMO] = WANE_FEATURE_MEMO};
+    unsigned off = wane_model_switched_off(model);
+    for (int i = 0; i < WANE_WATCHED; i++)
+        if (wane__divergence_is_off(&model->rows.watch[i])) off |= 1u << watched[i];
+    return off;
+}

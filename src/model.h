@@ -34,6 +34,9 @@ struct wane_model {
 int wane__model_wrap(struct wane__engine *engine, wane_log_fn log, void *log_user, wane_model **model,
                      wane_error *error);
 
+/* 1 << WANE_FEATURE_… for each that no reply has: switched off by others, or by itself after divergences. Any thread. */
+unsigned wane__model_lacks(const wane_model *model);
+
 /*
  * For who changes a model, or stands on it: WANE_EBUSY while a session, a scheduler or another change does. Given back by
  * wane__model_give.

@@ -250,6 +250,7 @@ static void note_features(const struct wane__exchange *x, struct wane__audit_not
     wane_model_get_head_state(model, &head);
     wane_model_get_draft_state(model, &drafts);
     bool judged = x->quality.mode == WANE_MODE_WANE;
+    unsigned without = x->call.generation.without | wane__model_lacks(model);
     const struct {
         const char *name;
         bool on;
@@ -263,7 +264,8 @@ static void note_features(const struct wane__exchange *x, struct wane__audit_not
     int some = 0;
     wane__buf_text(&out, "{\"on\":[");
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (list[i].on) wane__buf_format(&out, "%s\"%s\"", some++ > 0 ? "," : "", list[i].name);
+        if (list[i].on && (without & 1u << wane_feature_from(list[i].name)) == 0)
+            wane__buf_format(&out, "%s\"%s\"", some++ > 0 ? "," : "", list[i].name);
     wane__buf_text(&out, "]");
     if (x->side.header[0] != '\0') {
         wane__buf_text(&out, ",\"rollout\":");

@@ -196,7 +196,7 @@ void wane__http_rollout_take(struct wane__exchange *exchange) {
     struct wane__rollout_side *side = &exchange->side;
     call->generation.without = call->without;
     if (server->rollout == NULL) return;
-    wane__rollout_take(server->rollout->rollout, &subject, wane_model_switched_off(server->model), side);
+    wane__rollout_take(server->rollout->rollout, &subject, wane__model_lacks(server->model), side);
     call->generation.without |= side->listed & ~side->on;
 }
 
@@ -205,19 +205,6 @@ void wane__http_rollout_count(struct wane__exchange *exchange) {
     /* Who declines a feature says nothing of it. */
     if (own != NULL)
         wane__rollout_count(own->rollout, &exchange->side, counted(exchange) & ~exchange->call.without);
-}
-
-void wane__http_rollout_facts(const struct wane__exchange *exchange, struct wane__buf *out) {
-    unsigned without = exchange->call.generation.without;
-    int count = 0;
-    if (without == 0 && exchange->side.header[0] == '\0') return;
-    wane__buf_text(out, "{\"without\":[");
-    for (int i = 0; i < WANE_FEATURES; i++)
-        if ((without & 1u << i) != 0)
-            wane__buf_format(out, "%s\"%s\"", count++ > 0 ? "," : "", wane_feature_name(i));
-    wane__buf_text(out, "]");
-    if (exchange->side.header[0] != '\0') wane__buf_format(out, ",\"rollout\":\"%s\"", exchange->side.header);
-    wane__buf_text(out, "}");
 }
 
 /* ------------------------------------------------------------------ questions that come again */
@@ -402,7 +389,7 @@ static void write_rollout(const struct wane__rollout_figures *f, struct wane__bu
 }
 
 static void write_switches(const struct wane_server *server, struct wane__buf *out) {
-    unsigned off = wane_model_switched_off(server->model);
+    unsigned off = wane__model_lacks(server->model);
     wane__metric_head(out, "wane_feature_switched_off", "gauge",
                       "1 while a feature is switched off for all requests.");
     for (int i = 0; i < WANE_FEATURES; i++)

@@ -19,9 +19,6 @@ bool wane__server_rollout_break(struct wane_server *server, int feature, const c
 void wane__http_rollout_take(struct wane__exchange *exchange);
 /* It was accepted. */
 void wane__http_rollout_count(struct wane__exchange *exchange);
-/* What of wane the request has, as a JSON object: {"without":["table"],"rollout":"table=off;stage=1"}. For who writes it down. */
-void wane__http_rollout_facts(const struct wane__exchange *exchange, struct wane__buf *out);
-
 /* The call still has its prompt: was its question asked before? Later, an event came. */
 void wane__http_repeat_begin(struct wane__exchange *exchange);
 void wane__http_repeat_see(struct wane__exchange *exchange, const wane_event *event);
