@@ -1,7 +1,6 @@
 """A domain's own profile, and sides of live traffic, as an operator sets them up: the settings file and options of `wane serve`."""
 import glob
 import json
-import os
 import pathlib
 
 from conftest import start_real, stop_real
@@ -40,7 +39,6 @@ def test_a_domains_profile_and_the_sides(tmp_path):
         assert server.get("/v1/wane/ab").status == 404
     finally:
         stop_real(server)
-    (tmp_path / "port").unlink(missing_ok=True)
     server = start_real(tmp_path, "--config", str(tmp_path / "wane.conf"), "--context", "512", "--threads", "1", "--batch-threads", "2", "--ab-governor", "0.5")
     try:
         sides = {}
