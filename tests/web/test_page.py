@@ -232,7 +232,9 @@ def test_without_charts(held):
     held.faults.clear()  # the browser complains of the script that is not there
 
 
-def test_nothing_moves_while_streaming(held):
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_moves_while_streaming(page_on, server, width):
+    held = page_on(server, width=width)
     page = held.open()
     page.evaluate("""() => {
         window.shifts = [];
