@@ -202,13 +202,14 @@ static void draw_layer(const struct report *report, const json_t *r) {
     vote.base = 1;
     json_array_foreach(json_object_get(r, "streams"), i, width) {
         json_array_foreach(json_object_get(width, "modes"), j, mode) {
-            struct report_bar *bar =
-                bar_of(&chart, "%.0f streams, %s", real(width, "streams"), word(mode, "mode"));
+            struct report_bar *bar = bar_of(&chart, "%.0f stream%s, %s", real(width, "streams"),
+                                            real(width, "streams") > 1 ? "s" : "", word(mode, "mode"));
             if (bar == NULL) break;
             bar->value[0] = real(mode, "tpot_p50_ms");
             bar->value[1] = real(mode, "tpot_p95_ms");
             bar->value[2] = real(mode, "tpot_p99_ms");
-            bar = bar_of(&vote, "%.0f streams, %s", real(width, "streams"), word(mode, "mode"));
+            bar = bar_of(&vote, "%.0f stream%s, %s", real(width, "streams"),
+                         real(width, "streams") > 1 ? "s" : "", word(mode, "mode"));
             if (bar != NULL) bar->value[0] = real(mode, "decoded_per_delivered");
         }
     }
@@ -281,8 +282,7 @@ static int read_results(const struct settings *settings, struct report *report) 
         if (report->count == RESULTS_MOST)
             return cli_fail(EXIT_FAILED, "there are more than %d results", RESULTS_MOST);
         json_t *result = json_load_file(path, 0, &fault);
-        if (result == NULL)
-            return cli_fail(EXIT_FAILED, "%s is no result: %s", path, fault.text);
+        if (result == NULL) return cli_fail(EXIT_FAILED, "%s is no result: %s", path, fault.text);
         report->path[report->count] = path;
         report->result[report->count++] = result;
         bool fits = false;
