@@ -23,6 +23,10 @@ export class Ask {
     this.detail = document.getElementById("detail");
     this.side = document.getElementById("side");
     drawDetail(this.detail, null);
+    this.following = true;
+    this.talk.addEventListener("scroll", () => {
+      this.following = this.talk.scrollHeight - this.talk.scrollTop - this.talk.clientHeight < NEAR_END;
+    });
     document.getElementById("composer").addEventListener("submit", (event) => { event.preventDefault(); this.submit(); });
     document.getElementById("new-button").addEventListener("click", () => this.clear());
     this.prompt.addEventListener("input", () => this.fit());
@@ -85,9 +89,9 @@ export class Ask {
       { role: "user", content: turn.question }];
   }
 
-  follow(always) {
-    const near = this.talk.scrollHeight - this.talk.scrollTop - this.talk.clientHeight < NEAR_END;
-    return () => { if (always || near) this.talk.scrollTop = this.talk.scrollHeight; };
+  /** The end stays in sight while it is there; who scrolls back reads on undisturbed. */
+  follow() {
+    if (this.following) this.talk.scrollTop = this.talk.scrollHeight;
   }
 
   async run(turn) {
@@ -95,20 +99,18 @@ export class Ask {
     turn.text.replaceWith(fresh);
     turn.text = fresh;
     const view = new TokenView(turn.text, (tokens, pinned) => this.show(view, tokens, pinned));
-    let follow = this.follow(true);
-    view.onDraw = () => { follow(); follow = this.follow(false); };
+    this.following = true;
+    view.onDraw = () => this.follow();
     turn.view = view;
     turn.row.classList.add("running");
     turn.row.setAttribute("aria-busy", "true");
     turn.stats.replaceChildren(make("span", "muted", "waiting for the first token …"));
-    follow();
+    this.follow();
     this.running = new AbortController();
     this.send.textContent = "Stop";
     let finish = "failed", result = null, began = performance.now();
     const onToken = (token, text) => {
       if (!view.tokens.length) turn.stats.replaceChildren(make("span", "muted", "first token after " + ms(performance.now() - began)));
-      // The stream may be ahead of the screen; whether it is followed is decided before text is added.
-      if (!view.frame) follow = this.follow(false);
       view.add(token, text);
     };
     try {

@@ -202,13 +202,14 @@ static void draw_layer(const struct report *report, const json_t *r) {
     vote.base = 1;
     json_array_foreach(json_object_get(r, "streams"), i, width) {
         json_array_foreach(json_object_get(width, "modes"), j, mode) {
-            struct report_bar *bar =
-                bar_of(&chart, "%.0f streams, %s", real(width, "streams"), word(mode, "mode"));
+            struct report_bar *bar = bar_of(&chart, "%.0f stream%s, %s", real(width, "streams"),
+                                            real(width, "streams") > 1 ? "s" : "", word(mode, "mode"));
             if (bar == NULL) break;
             bar->value[0] = real(mode, "tpot_p50_ms");
             bar->value[1] = real(mode, "tpot_p95_ms");
             bar->value[2] = real(mode, "tpot_p99_ms");
-            bar = bar_of(&vote, "%.0f streams, %s", real(width, "streams"), word(mode, "mode"));
+            bar = bar_of(&vote, "%.0f stream%s, %s", real(width, "streams"),
+                         real(width, "streams") > 1 ? "s" : "", word(mode, "mode"));
             if (bar != NULL) bar->value[0] = real(mode, "decoded_per_delivered");
         }
     }

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WIDE = 760, LEFT = 250, RIGHT = 90, THICK = 15, GAP = 12 };
+enum { WIDE = 760, LEFT = 280, RIGHT = 90, THICK = 15, GAP = 12 };
 
 void report_text(FILE *out, const char *text) {
     for (; *text != '\0'; text++) {
@@ -72,7 +72,9 @@ static int put_bar(FILE *out, const struct report_chart *chart, const struct rep
         int top = chart->stacked ? y : y + p * THICK;
         fprintf(out, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" class=\"p%d\"/>", from, top + 1,
                 to - from, THICK - 2, p);
-        if (!chart->stacked) put_number(out, to + 6, top + THICK - 3.5, bar->value[p], chart->unit);
+        if (!chart->stacked)
+            put_number(out, fmax(to, isnan(bar->mark) ? to : at(bar->mark, most)) + 6, top + THICK - 3.5,
+                       bar->value[p], chart->unit);
         x = to;
     }
     if (chart->stacked) put_number(out, x + 6, y + THICK - 3.5, sum_of(chart, bar), chart->unit);

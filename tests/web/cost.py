@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What the page costs the server: time a token with nobody looking, with the dashboard open, with its token view, with 50 dashboards.
+"""What the page costs the server: processor time a token with nobody looking, with the dashboard open, with its token view, with 50 dashboards.
 
     cost.py [--rounds N] [--tokens N] [--model NAME] [--json]
 
-All conditions by turns in one run of one server, so that what else the machine does falls on all of them; medians of the ratios to
-the plain one. Standard library only.
+All conditions by turns in one run of one server with one engine thread. What counts is the processor time of the server's process (Linux),
+which is little moved by what else the machine does; the time between tokens stands beside it. Medians of the ratios to the plain one.
+Standard library only.
 """
 import argparse
 import http.client
@@ -22,7 +23,7 @@ ROOT = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 def start(model, folder):
     ready = os.path.join(folder, "port")
     process = subprocess.Popen([os.path.join(ROOT, "build", "wane"), "serve", "--model", model, "--port", "0", "--ready-file", ready,
-                                "--slots", "1", "--memo", "0", "--head", "always"], stderr=subprocess.DEVNULL)
+                                "--slots", "1", "--memo", "0", "--head", "always", "--threads", "1", "--batch-threads", "1"], stderr=subprocess.DEVNULL)
     while not os.path.exists(ready):
         if process.poll() is not None:
             raise SystemExit("cost: the server did not start")
@@ -46,6 +47,12 @@ def reply(port, tokens, headers):
             count += 1
     connection.close()
     return 1000 * (last - first) / (count - 1)
+
+
+def busy(process):
+    """Milliseconds of processor time that the process has taken."""
+    fields = open(f"/proc/{process.pid}/stat", encoding="utf-8").read().rsplit(")", 1)[1].split()
+    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Viewers:
@@ -80,7 +87,7 @@ def main():
     parser.add_argument("--json", action="store_true")
     wanted = parser.parse_args()
     ways = [("nobody", 0, {}), ("one viewer", 1, {}), ("token view", 0, {"wane-trace": "1"}), ("50 viewers", 50, {})]
-    times = {name: [] for name, _, _ in ways}
+    times, work = {name: [] for name, _, _ in ways}, {name: [] for name, _, _ in ways}
     with tempfile.TemporaryDirectory() as folder:
         process, port = start(wanted.model, folder)
         reply(port, 32, {})
@@ -88,18 +95,20 @@ def main():
             for name, count, headers in ways:
                 viewers = Viewers(port, count)
                 time.sleep(0.2)
+                before = busy(process)
                 times[name].append(reply(port, wanted.tokens, headers))
+                work[name].append((busy(process) - before) / wanted.tokens)
                 viewers.stop()
         process.terminate()
         process.wait(timeout=60)
-    plain = times["nobody"]
-    result = {name: {"ms": round(statistics.median(list_of), 3),
-                     "ratio": round(statistics.median(a / b for a, b in zip(list_of, plain)), 4)} for name, list_of in times.items()}
+    plain = work["nobody"]
+    result = {name: {"cpu_ms": round(statistics.median(work[name]), 3), "ms": round(statistics.median(times[name]), 3),
+                     "ratio": round(statistics.median(a / b for a, b in zip(work[name], plain)), 4)} for name in times}
     if wanted.json:
         print(json.dumps({"model": wanted.model, "rounds": wanted.rounds, "tokens": wanted.tokens, "ways": result}))
         return
     for name, one in result.items():
-        print(f"{name:12} {one['ms']:8.3f} ms a token   {one['ratio']:.4f} of nobody's")
+        print(f"{name:12} {one['cpu_ms']:8.3f} ms of processor a token, {one['ratio']:.4f} of nobody's; {one['ms']:8.3f} ms between tokens")
 
 
 if __name__ == "__main__":

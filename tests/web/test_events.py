@@ -106,3 +106,20 @@ def test_viewers_are_bounded(start):
     assert answer.status == 200
     answer.close()
     connection.close()
+
+
+@pytest.mark.parametrize("hold", ["note", "vote"])
+def test_votes_keep_the_tokens_in_order(start, hold):
+    """Whichever of three answers is given out, its tokens come one after the other, each with its own view."""
+    server = start(quality={"answers": 3, "mode": "legacy"}, sequences=6)
+    seen = 0
+    for seed in range(6):
+        chunks, done, error = openai_stream(server, "/v1/chat/completions",
+                                            chat("vote", temperature=1, seed=seed, max_tokens=24, wane_hold=hold), TRACE)
+        assert done and error is None
+        tokens = [chunk["wane"]["token"] for chunk in chunks if "token" in chunk.get("wane", {})]
+        assert [one["index"] for one in tokens] == list(range(len(tokens)))
+        seen += len(tokens)
+        for one in tokens:
+            check("token", one)
+    assert seen > 20
