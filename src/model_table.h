@@ -26,7 +26,7 @@ struct wane__model_table {
     atomic_ullong absent, taken;
     atomic_ullong source[WANE__SLMT_SOURCES];
     pthread_mutex_t lock;
-    char diverged[65]; /* digest of the table that last did; under the lock */
+    char diverged[65];               /* digest of the table that last did; under the lock */
     struct wane__quantiles fallback; /* seconds of tokens that are no hits, behind their lookup */
 };
 

@@ -37,7 +37,8 @@ void wane__rows_set_shadow(struct wane__rows *rows, double share) {
 
 bool wane__rows_certified(const struct wane__rows *rows) {
     return rows->head != NULL && rows->mode == WANE_HEAD_CERTIFIED &&
-           !wane__divergence_is_off(&rows->watch[WANE_WATCHED_HEAD]) && !wane__rows_lack(rows, WANE_FEATURE_HEAD);
+           !wane__divergence_is_off(&rows->watch[WANE_WATCHED_HEAD]) &&
+           !wane__rows_lack(rows, WANE_FEATURE_HEAD);
 }
 
 /* ------------------------------------------------------------------- decode */

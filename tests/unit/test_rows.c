@@ -185,7 +185,7 @@ static void test_divergence(void **unused) {
     assert_non_null(strstr(state.reason, "divergences"));
     assert_int_equal(wane__model_lacks(model), 1u << WANE_FEATURE_HEAD);
     assert_int_equal(wane_model_switched_off(model), 0); /* nobody else did */
-    set_head(model, WANE_HEAD_CERTIFIED); /* does not bring it back */
+    set_head(model, WANE_HEAD_CERTIFIED);                /* does not bring it back */
     assert_false(state_of(model).certified);
     assert_non_null(strstr(state_of(model).reason, "divergences"));
     set_head(model, WANE_HEAD_DENSE);
