@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "model.h"
+#include "server/alerts.h"
 #include "server/http.h"
 #include "server/json.h"
 #include "server/route.h"
@@ -122,6 +123,8 @@ static void describe_start(struct wane_server *server, const struct sights *s, s
         s->certified ? "certified" : "dense", (long)getpid());
 }
 
+static void on_alert(void *user, const struct wane__alert_change *change);
+
 int wane__server_open_audit(struct wane_server *server, const wane_audit_options *options,
                             wane_error *error) {
     if (options == NULL) return WANE_OK;
@@ -147,7 +150,9 @@ int wane__server_open_audit(struct wane_server *server, const wane_audit_options
     int code = start.failed ? wane__fail(error, WANE_ENOMEM, "no memory for the server")
                             : wane__audit_open(&write, &audit->log, error);
     wane__buf_free(&start);
-    if (code == WANE_OK) wane__audit_set_tick(audit->log, tick, server);
+    if (code != WANE_OK) return code;
+    wane__audit_set_tick(audit->log, tick, server);
+    if (wane__server_board(server) != NULL) wane__board_listen(wane__server_board(server), on_alert, server);
     return code;
 }
 
@@ -163,6 +168,29 @@ void wane_server_audit(wane_server *server, const char *event, const char *detai
     struct wane__audit_note *note = wane__audit_note_new(event);
     if (note != NULL) wane__audit_note_text(note, WANE_AUDIT_DETAIL, detail);
     wane__audit_tell(server->audit->log, note);
+}
+
+void wane__server_audit_step(struct wane_server *server, const char *feature, bool forward, const char *why) {
+    if (server->audit == NULL) return;
+    struct wane__buf out = {0};
+    wane__buf_format(&out, "{\"feature\":\"%s\",\"step\":\"%s\",\"why\":", feature,
+                     forward ? "forward" : "back");
+    put_string(&out, why);
+    wane__buf_text(&out, "}");
+    tell(server, "rollout", NULL, &out);
+    wane__buf_free(&out);
+}
+
+/* Under the board's lock: it is queued, and no more. */
+static void on_alert(void *user, const struct wane__alert_change *change) {
+    struct wane_server *server = user;
+    struct wane__buf out = {0};
+    wane__buf_format(&out, "{\"alert\":\"%s\",\"raised\":%s,\"reason\":", wane__alert_name(change->alert),
+                     change->view.raised ? "true" : "false");
+    put_string(&out, change->view.reason);
+    wane__buf_text(&out, "}");
+    tell(server, "alert", NULL, &out);
+    wane__buf_free(&out);
 }
 
 bool wane__server_audit_fine(struct wane_server *server, char *why, size_t room) {
@@ -250,22 +278,22 @@ static void note_features(const struct wane__exchange *x, struct wane__audit_not
     wane_model_get_head_state(model, &head);
     wane_model_get_draft_state(model, &drafts);
     bool judged = x->quality.mode == WANE_MODE_WANE;
-    unsigned without = x->call.generation.without | wane__model_lacks(model);
+    unsigned without = x->call.generation.without | wane_model_switched_off(model);
     const struct {
-        const char *name;
+        int feature;
         bool on;
-    } list[] = {{"head", head.certified},
-                {"table", model->rows.table != NULL},
-                {"draft", drafts.on && !x->call.generation.no_draft},
-                {"memo", model->memo != NULL && !x->call.generation.no_memo},
-                {"gate", judged && model->gate.gate != NULL},
-                {"governor", judged && x->quality.governor}};
+    } list[] = {{WANE_FEATURE_HEAD, head.certified},
+                {WANE_FEATURE_TABLE, model->rows.table != NULL},
+                {WANE_FEATURE_DRAFT, drafts.on && !x->call.generation.no_draft},
+                {WANE_FEATURE_MEMO, model->memo != NULL && !x->call.generation.no_memo},
+                {WANE_FEATURE_GATE, judged && model->gate.gate != NULL},
+                {WANE_FEATURE_GOVERNOR, judged && x->quality.governor}};
     struct wane__buf out = {0};
     int some = 0;
     wane__buf_text(&out, "{\"on\":[");
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
-        if (list[i].on && (without & 1u << wane_feature_from(list[i].name)) == 0)
-            wane__buf_format(&out, "%s\"%s\"", some++ > 0 ? "," : "", list[i].name);
+        if (list[i].on && (without & 1u << list[i].feature) == 0)
+            wane__buf_format(&out, "%s\"%s\"", some++ > 0 ? "," : "", wane_feature_name(list[i].feature));
     wane__buf_text(&out, "]");
     if (x->side.header[0] != '\0') {
         wane__buf_text(&out, ",\"rollout\":");

@@ -17,6 +17,8 @@ struct wane__exchange;
 int wane__server_open_audit(struct wane_server *server, const wane_audit_options *options, wane_error *error);
 /* When the scheduler is gone, and with it every ticket. */
 void wane__server_close_audit(struct wane_server *server);
+/* A rollout took a step. */
+void wane__server_audit_step(struct wane_server *server, const char *feature, bool forward, const char *why);
 /* Are records being written? True without a log. `why` (may be NULL): the reason where they are not. */
 bool wane__server_audit_fine(struct wane_server *server, char *why, size_t room);
 /* … and are requests refused because they are not? */

@@ -132,6 +132,7 @@ static int start_thread(struct wane__server_rollout *own, wane_error *error) {
 static void on_step(void *user, int feature, bool forward, const char *why) {
     struct wane__server_rollout *own = user;
     struct wane__board *board = wane__server_board(own->server);
+    wane__server_audit_step(own->server, wane_feature_name(feature), forward, why);
     if (forward)
         wane__board_clear(board, WANE__ALERT_ROLLOUT, "the rollout of the %s went forward: %s",
                           wane_feature_name(feature), why);

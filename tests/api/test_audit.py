@@ -164,6 +164,22 @@ def test_a_table(scripted, tmp_path):
     assert len(exchanged["slmt_table"]) == 64
 
 
+def test_a_rollout(scripted, tmp_path):
+    """Which side a request was on, what it had, and each step."""
+    log, plan = tmp_path / "log", tmp_path / "rollout.json"
+    plan.write_text(json.dumps({"hold": 0, "requests": 4, "wait": 3600, "auto": False,
+                                "features": {"memo": {"stages": [{"users": 0.5}, {"all": True}], "bars": {"hit_rate": None}}}}))
+    server = scripted(replies=[HI], memo=1 << 20, rollout=str(plan), audit={"file": str(log)})
+    assert server.post("/v1/wane/rollout", {"do": "start", "feature": "memo"}).status == 200
+    headers = [server.post("/v1/chat/completions", chat("hi", user=f"u{i}")).headers["wane-rollout"] for i in range(12)]
+    found = requests(log, 12)
+    assert [r["features"]["rollout"] for r in found] == headers
+    assert {("memo" in r["features"]["on"]) for r in found} == {True, False}
+    assert all(("memo" in r["features"]["on"]) == header.startswith("memo=on") for r, header in zip(found, headers, strict=True))
+    step = eventually(lambda: records(log, "--event", "rollout"), what="the step's record")[0]
+    assert step["detail"]["feature"] == "memo" and step["detail"]["step"] == "forward"
+
+
 def load(server, seconds, count):
     """Clients that ask until the server is gone; the ids of whole replies that they got."""
     got, lock = [], threading.Lock()
