@@ -94,15 +94,13 @@ void doctor_cpu(struct checkup *checkup, const wane_machine *m, const struct doc
                               m->processor[0] != '\0' ? m->processor : "processor not known",
                               m->features[0] != '\0' ? m->features : "features not known",
                               m->kernels[0] != '\0' ? m->kernels : "not known", kernel);
-    bool wide = has(m->features, "avx2") || has(m->features, "asimd");
-    if (m->features[0] == '\0')
-        checkup_add(checkup, name, CHECK_PASSED, NULL, "%s", found);
-    else if (!wide)
+    bool known = m->features[0] != '\0', wide = has(m->features, "avx2") || has(m->features, "asimd");
+    if (known && !wide)
         checkup_add(checkup, name, CHECK_WARNING,
                     "expect a tenth of the usual speed; run on a processor with AVX2 or NEON, or let the "
                     "virtual machine see the host's features",
                     "%s: no wide instructions", found);
-    else if (strcmp(kernel, "plain") == 0)
+    else if (known && strcmp(kernel, "plain") == 0)
         checkup_add(checkup, name, CHECK_WARNING,
                     "set head-kernel to auto: wane config shows where it comes from",
                     "%s: the head's scan does not use them", found);

@@ -314,6 +314,7 @@ static void statistics(const double *sorted, const int *seen, int count, double 
     static const double shares[3] = {0.5, 0.9, 0.99};
     double sum = 0;
     int below = 0, next = 0;
+    out[0] = out[1] = out[2] = NAN; /* of nothing */
     for (int i = 0; i < count; i++) {
         int times = seen != NULL ? seen[i] : 1;
         below += times;

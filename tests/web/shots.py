@@ -63,7 +63,7 @@ def shoot(page, view):
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     every = bool(os.environ.get("WANE_SHOTS_ALL"))
-    sizes = {360: 740, 768: 1024, 1440: 900} if every else {1280: 800}
+    sizes = {360: 740, 768: 1024, 1440: 900} if every else {1280: 1000}
     with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
         process, url = start_server(work)
         browser = playwright.chromium.launch(executable_path=os.environ["WANE_CHROMIUM"], args=ARGUMENTS)
