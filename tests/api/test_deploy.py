@@ -79,7 +79,7 @@ def expressions():
     """(where, expression) of dashboard and rules, Grafana's variables filled in."""
     for panel in dashboard()["panels"]:
         for target in panel.get("targets", []):
-            yield panel["title"], target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
+            yield panel["title"], target["expr"].replace("$__rate_interval", "5m").replace("$instance", ".*")
     for rule in rules():
         yield rule.get("alert") or rule["record"], rule["expr"]
 
