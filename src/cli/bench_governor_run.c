@@ -90,7 +90,8 @@ static void take_line(struct run *run, struct governor_item **list, const char *
     const json_t *loops = json_object_get(line, "loop"), *right = json_object_get(line, "right");
     struct governor_item key = {.name = (char *)(uintptr_t)name}, *wanted = &key;
     struct governor_item **found =
-        name != NULL ? bsearch(&wanted, list, (size_t)bench->count, sizeof(struct governor_item *), by_name) : NULL;
+        name != NULL ? bsearch(&wanted, list, (size_t)bench->count, sizeof(struct governor_item *), by_name)
+                     : NULL;
     for (int s = 0; s < GOVERNOR_SIDES && found != NULL && side != NULL && reply != NULL; s++) {
         struct governor_reply *r = &(*found)->reply[s];
         if (strcmp(side, bench->side[s].name) != 0 || r->done || !json_is_boolean(loops)) continue;
