@@ -16,7 +16,8 @@ clean     the prompts of bench/clean_texts.py, answered as above
 
 A loop, by the text alone and not by what the fuse looks at: a reply that was cut at --max-tokens while it repeated a piece of up to 200 words, three
 times at least and over 60 words at least. "With counters": the same where numbers count as one and the same number, and one word in ten may differ. A false fire: the
-fuse ended a reply that goes on and ends, or says something else, without it; of a teacher-forced text, any fire. One reply is decoded at a
+fuse ended a reply that without it ends by itself, or says something new: more than a tenth of what follows, in pieces of 24 characters, was not
+said before; of a teacher-forced text, any fire. One reply is decoded at a
 time and nothing is reused, so that the fuse's reply is a beginning of the other one; where it is not, floats differed between two engine calls (--slots
 above 1 does that), and a fire of such a pair is counted as a false one.
 """
@@ -71,9 +72,16 @@ def is_loop(line, counters=False):
     return line["finish"] == "length" and tail_loop(line["text"], counters)[0] > 0
 
 
+def new_share(rest, before, length=24):
+    """Of the pieces of so many characters in `rest`, the share that `before` does not have."""
+    seen = {before[i:i + length] for i in range(len(before) - length + 1)}
+    pieces = [rest[i:i + length] for i in range(len(rest) - length + 1)]
+    return sum(piece not in seen for piece in pieces) / len(pieces) if pieces else 0.0
+
+
 def goes_on(whole, cut):
-    """Without the fuse: does the reply come out of the loop in which the fuse ended it, or end by itself?"""
-    return whole["finish"] != "length" or tail_loop(whole["text"])[1] < len(words_of(whole["text"][len(cut["text"]):], False))
+    """Without the fuse: does the reply say something new behind the place where the fuse ended it, or end by itself?"""
+    return whole["finish"] != "length" or new_share(whole["text"][len(cut["text"]):], cut["text"]) > 0.1
 
 
 # ------------------------------------------------------------------------------------------------------------------ report
