@@ -73,14 +73,14 @@ void wane__model_governor_begin(struct wane__reply *reply, const wane_generation
     struct wane__governor *own = &reply->governor;
     *own = (struct wane__governor){.hottest = INFINITY};
     if (g == NULL || quality == NULL || quality->mode != WANE_MODE_WANE) return;
-    if (!wane__reply_has(reply, WANE_FEATURE_GOVERNOR)) return;
+    bool may = wane__reply_has(reply, WANE_FEATURE_GOVERNOR);
     bool added = quality->profile > 0 && quality->profile <= g->added;
     const struct wane__own_profile *p = &g->own[added ? quality->profile : 0];
     bool kurtosis = p->profile.signal == WANE_SIGNAL_KURTOSIS;
     wane__fuse_init(&own->fuse, quality);
     own->fallback = quality->fallback;
-    own->steers = may_steer(g, p, generation);
-    own->consistency = limit_of(g, quality);
+    own->steers = may && may_steer(g, p, generation);
+    own->consistency = may ? limit_of(g, quality) : 0;
     if (own->steers) wane__machine_init(&own->machine, &p->profile, quality->stability);
     own->looks = own->consistency > 0 || (own->steers && kurtosis);
     own->look_at = kurtosis ? p->at : g->consistency_at;

@@ -14,7 +14,7 @@ extern "C" {
 /*
  * What can be left out of a reply. HEAD, TABLE, DRAFT and MEMO are shortcuts: without them the tokens are the same (but for a
  * table that is read as WANE_TABLE_ARGMAX). GATE and GOVERNOR are parts of mode WANE: without the gate all of a request's answers
- * are voted on, without the governor there is neither steering nor a fuse.
+ * are voted on, without the governor there is neither steering nor a second draw, but the fuse.
  */
 enum {
     WANE_FEATURE_HEAD = 0,

@@ -695,25 +695,31 @@ static void test_fuse(void **unused) {
 
 /* A limit, a stop string and the model's own end at the same token outrank the fuse. */
 /* A request without the governor is neither steered nor ended. */
+static uint64_t steered(wane_model *model) {
+    wane_governor_state state = state_of(model);
+    uint64_t all = 0;
+    for (int s = 0; s < WANE_STATES; s++) all += state.tokens[s];
+    return all;
+}
+
+/* Without the governor, by request or by switch, nothing is steered; the fuse stays. */
 static void test_without(void **unused) {
     (void)unused;
     static struct reply reply;
     wane_model *model = make_model(fuse_script());
+    wane_profile p = profile_for(model, WANE_SIGNAL_ENTROPY);
+    give(model, &p);
     wane_quality q = quality_of();
     wane_generation g = generation_of(&q, 250);
     q.fuse = WANE_FUSE_LOOP;
-    g.sampling.temperature = 0;
-    g.without = 1u << WANE_FEATURE_GOVERNOR;
-    say(model, "loop", &g, &reply);
-    assert_int_equal(reply.end.finish, WANE_FINISH_LENGTH);
-    assert_int_equal(state_of(model).fuse_tokens, 0);
-    g.without = 0;
-    wane_model_switch_off(model, 1u << WANE_FEATURE_GOVERNOR);
-    say(model, "loop", &g, &reply);
-    assert_int_equal(reply.end.finish, WANE_FINISH_LENGTH);
-    wane_model_switch_on(model, 1u << WANE_FEATURE_GOVERNOR);
-    say(model, "loop", &g, &reply);
-    assert_int_equal(reply.end.finish, WANE_FINISH_FUSE);
+    for (int way = 0; way < 3; way++) {
+        g.without = way == 1 ? 1u << WANE_FEATURE_GOVERNOR : 0;
+        if (way == 2) wane_model_switch_off(model, 1u << WANE_FEATURE_GOVERNOR);
+        uint64_t before = steered(model);
+        say(model, "loop", &g, &reply);
+        assert_int_equal(reply.end.finish, WANE_FINISH_FUSE);
+        assert_int_equal(steered(model) > before, way == 0);
+    }
     wane_model_free(model);
 }
 
