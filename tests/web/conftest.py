@@ -15,6 +15,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"
 expect.set_options(timeout=6000)
 REPLIES = [
     {"match": "slow", "text": "one two three four five six seven eight nine ten " * 2, "delay_ms": 15},
+    {"match": "words", "tokens": list(range(259, 267)) * 12, "delay_ms": 10},
     {"match": "long", "text": "All work and no play makes Jack a dull boy.\n" * 46},
     {"match": "accents", "text": "café naïve 東京"},
     {"match": "fail", "text": "hello there", "fail_at": 6},
@@ -29,7 +30,7 @@ def start(tmp_path_factory):
 
     def begin(**setup):
         folder = tmp_path_factory.mktemp("server")
-        setup = {"replies": REPLIES, "context": 4096, "sequences": 3, "memo": 1 << 20, "max_tokens": 3000,
+        setup = {"pieces": ["Tides ", "rise ", "and ", "fall ", "twice ", "a ", "day, ", "unhurried. "], "replies": REPLIES, "context": 4096, "sequences": 3, "memo": 1 << 20, "max_tokens": 3000,
                  "request_modes": ["off", "legacy", "wane"], "quality": {"answers": 1}, **setup}
         servers.append(start_scripted(str(folder), "server", **setup))
         return servers[-1]
