@@ -98,9 +98,9 @@ static void test_bytes_do_not_depend_on_threads(void **unused) {
     struct rig rig;
     size_t size, other;
     (void)unused;
-    rig_init(&rig, 5003, 270);
+    rig_init(&rig, SANITIZED ? 1003 : 5003, SANITIZED ? 130 : 270);
     fill_gaussian(&rig);
-    rig_learn(&rig, 300);
+    rig_learn(&rig, SANITIZED ? 150 : 300);
     rig_build(&rig, 1);
     unsigned char *first = read_file(rig.path, &size);
     for (int threads = 2; threads <= 5; threads++) {
@@ -266,7 +266,7 @@ static void test_errors_are_gaussian(void **unused) {
         if (learned) rig_learn(&rig, 600);
         rig_build(&rig, 2);
         struct wane__head *head = rig_open(&rig, 6, 2, 1);
-        for (int i = 0; i < (EMULATED ? 10 : 300); i++) {
+        for (int i = 0; i < (EMULATED ? 10 : SANITIZED ? 30 : 300); i++) {
             rig_draw_hidden(&rig, rig.hidden);
             rig_set_hidden(&rig);
             assert_int_equal(wane__head_scan(head, rig.hidden, 1), WANE_OK);
@@ -285,7 +285,7 @@ static void test_errors_are_gaussian(void **unused) {
             level, (long long)one->count, one->sum / n, sqrt(one->square / n), one->most,
             (double)one->beyond[1] / n, (double)one->beyond[2] / n, (double)one->beyond[3] / n,
             (double)one->beyond[4] / n, (double)one->beyond[5] / n, (double)one->beyond[6] / n);
-        assert_true(EMULATED || one->count >= 10000000);
+        assert_true(SANITIZED || one->count >= 10000000);
         assert_true(sqrt(one->square / n) < 1.02);
         /* Errors of one row against many hidden rows go together: half again, and a few, are allowed for. */
         for (int s = 2; s <= 5; s++) assert_true((double)one->beyond[s] < 1.5 * tails[s] * n + 5);
