@@ -116,7 +116,11 @@ void doctor_disk(struct checkup *checkup, const struct settings *settings) {
     static const struct {
         int id;
         const char *what;
-    } written[] = {{SET_RECORD, "traces"}, {SET_MEMO_FILE, "memo"}, {SET_FEEDBACK, "feedback"}};
+    } written[] = {{SET_RECORD, "traces"},
+                   {SET_MEMO_FILE, "memo"},
+                   {SET_FEEDBACK, "feedback"},
+                   {SET_AUDIT, "audit"},
+                   {SET_ROLLOUT, "rollout"}};
     struct disk disk = {.checkup = checkup, .worst = CHECK_PASSED, .found = text_copy("")};
     char *folder = models_folder();
     look_at(&disk, "cache", folder, false);

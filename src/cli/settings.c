@@ -377,7 +377,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         SERVES, "where no two answers agree; tie: it decides between equally close ones; best: always"),
 
     [SET_ROLLOUT] = WORDS("Rollout", "rollout", 0, "WANE_ROLLOUT", "rollout.file", TYPE_FILE, 1, 4000, NULL,
-        ROLLS, "FILE", "bring features to requests by stages; plan and state are kept here; docs/rollout.md explains both"),
+        ROLLS | FOR_DOCTOR, "FILE", "bring features to requests by stages; plan and state are kept here; docs/rollout.md explains both"),
     [SET_ROLLOUT_FEATURES] = WORDS("Rollout", "rollout-features", 0, "WANE_ROLLOUT_FEATURES", "rollout.features", TYPE_WORD, 0, 60, NULL,
         ROLLS, "LIST", "features of a plan by settings, with commas between: head, table, draft, memo, gate, governor; or all"),
     [SET_ROLLOUT_SHARE] = NUMBER("Rollout", "rollout-share", 0, "WANE_ROLLOUT_SHARE", "rollout.share", TYPE_REAL, 0, 1, "0.01",
@@ -409,7 +409,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_ROLLOUT_KEY] = WORDS("Rollout", "key", 0, "WANE_KEY", NULL, TYPE_WORD, 1, 512, NULL,
         FOR_ROLLOUT, "KEY", "with the right admin, where that server asks for keys"),
     [SET_AUDIT] = WORDS("Audit", "audit", 0, "WANE_AUDIT", "audit.file", TYPE_FILE, 1, 4000, NULL,
-        SERVES | FOR_AUDIT, "FILE", "serve: write down how each answer came about; audit: the log, where no word names one"),
+        SERVES | FOR_AUDIT | FOR_DOCTOR, "FILE", "serve: write down how each answer came about; audit: the log, where no word names one"),
     [SET_AUDIT_KEY] = WORDS("Audit", "audit-key", 0, "WANE_AUDIT_KEY", "audit.key", TYPE_FILE, 1, 4096, NULL,
         SERVES | FOR_AUDIT, "FILE", "64 hexadecimal digits that key the chain; not set: whoever has the log can make another one"),
     [SET_AUDIT_FAILURE] = CHOICE("Audit", "audit-failure", "WANE_AUDIT_FAILURE", "audit.failure", "serve stop", "serve",
