@@ -101,9 +101,12 @@ def scrapes(prometheus):
 
 
 def traffic(real, scripted):
-    for mode in ("off", "wane", "off"):
-        reply = real.post("/v1/messages", messages("Name three colours.", max_tokens=12, sfcl_mode=mode))
+    sides = set()
+    for mode, user in (("off", "ann"), *(("wane", user) for user in ("ann", "ben", "cleo", "dan")), ("off", "ann")):
+        reply = real.post("/v1/messages", messages("Name three colours.", max_tokens=12, sfcl_mode=mode, metadata={"user_id": user}))
         assert reply.status == 200, reply.body
+        sides.add(reply.headers.get("wane-governor-side"))
+    assert sides == {None, "on", "off"}  # by a hash of the user: the same in each run
     for _ in range(2):
         assert scripted.post("/v1/completions", {"prompt": "abcabcabc", "max_tokens": 21}).status == 200
 
