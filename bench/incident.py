@@ -25,7 +25,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -99,9 +98,7 @@ class Prometheus:
     def __init__(self, program, folder, target):
         self.folder = folder / "prometheus"
         (self.folder / "targets").mkdir(parents=True, exist_ok=True)
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = serving.free_port()
         shipped = ROOT / "deploy" / "prometheus"
         shutil.copy(shipped / "wane.rules.yml", self.folder)
         listed = (shipped / "targets" / "wane.yml").read_text()

@@ -4,6 +4,7 @@
  * A closed loop: a slower server gets fewer requests, not a longer queue. Times are the client's.
  */
 #include "bench_clients.h"
+#include "sorted.h"
 #include "text.h"
 
 #include <math.h>
@@ -19,16 +20,10 @@ void numbers_add(struct numbers *numbers, double value) {
     numbers->value[numbers->count++] = value;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double numbers_quantile(struct numbers *numbers, double p) {
     if (numbers->count == 0) return 0;
-    qsort(numbers->value, numbers->count, sizeof *numbers->value, ascending);
-    size_t at = (size_t)ceil(p * (double)numbers->count);
-    return numbers->value[at > 0 ? at - 1 : 0];
+    sort_numbers(numbers->value, numbers->count);
+    return sorted_quantile(numbers->value, numbers->count, p);
 }
 
 double numbers_deviation(const struct numbers *numbers) {

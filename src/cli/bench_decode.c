@@ -13,6 +13,7 @@
  * more, and no stream ends before that.
  */
 #include "bench.h"
+#include "sorted.h"
 #include "text.h"
 
 #include <stdlib.h>
@@ -193,12 +194,7 @@ int bench_wane(const struct bench_work *work, int first, int streams, struct ben
     return result;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double bench_median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
+    sort_numbers(values, (size_t)count);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }

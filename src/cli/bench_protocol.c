@@ -6,6 +6,7 @@
  */
 #include "bench_clients.h"
 #include "doctor.h"
+#include "file_out.h"
 #include "protocol.h"
 #include "text.h"
 
@@ -331,19 +332,14 @@ static json_t *result_json(const struct protocol *p, const char *model, bool *ke
 
 /* Under a name of its own first: a reader sees the old result or the new one. */
 static int write_result(const char *path, json_t *result) {
-    char *fresh = text_format("%s.%ld", path, (long)getpid());
-    FILE *file = fopen(fresh, "we");
-    bool good = file != NULL && json_dumpf(result, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
-                fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    int why = errno;
-    if (file != NULL && fclose(file) != 0) good = false;
-    if (good && rename(fresh, path) != 0) {
-        why = errno;
-        good = false;
-    }
-    if (!good) unlink(fresh);
-    free(fresh);
-    return good ? EXIT_FINE : cli_fail(EXIT_FAILED, "cannot write the result %s: %s", path, strerror(why));
+    struct file_out out;
+    file_begin(&out, path);
+    bool good = out.file != NULL &&
+                json_dumpf(result, out.file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
+                fputc('\n', out.file) != EOF;
+    return file_end(&out, good)
+               ? EXIT_FINE
+               : cli_fail(EXIT_FAILED, "cannot write the result %s: %s", path, strerror(errno));
 }
 
 static void print_text(const struct protocol *p, const char *model) {

@@ -4,6 +4,8 @@
  * Owns which figure of which bench goes into which chart, and the command that made it. Refuses a file that is no result, and leaves out
  * what a result does not have; nothing is computed that a reader could not compute from the figures.
  */
+#include "file_out.h"
+#include "json_of.h"
 #include "report.h"
 #include "text.h"
 
@@ -46,18 +48,8 @@ struct report {
     FILE *out;
 };
 
-static const char *word(const json_t *object, const char *name) {
-    const char *text = json_string_value(json_object_get(object, name));
-    return text != NULL ? text : "";
-}
-
-static double real(const json_t *object, const char *name) {
-    const json_t *value = json_object_get(object, name);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
 static bool is(const json_t *result, const char *bench) {
-    return strcmp(word(result, "bench"), bench) == 0;
+    return strcmp(json_text_of(result, "bench"), bench) == 0;
 }
 
 static struct report_chart chart_of(const char *title, const char *says, const char *unit,
@@ -101,19 +93,20 @@ static void draw_head(const struct report *report) {
     for (int i = 0; i < report->count; i++) {
         const json_t *r = report->result[i];
         if (!is(r, "head")) continue;
-        struct report_bar *bar = bar_of(&gain, "%s, %s, %.0f row%s", word(r, "model"), word(r, "sampler"),
-                                        real(r, "rows"), real(r, "rows") > 1 ? "s" : "");
+        struct report_bar *bar =
+            bar_of(&gain, "%s, %s, %.0f row%s", json_text_of(r, "model"), json_text_of(r, "sampler"),
+                   json_number_of(r, "rows"), json_number_of(r, "rows") > 1 ? "s" : "");
         if (bar != NULL) {
-            bar->value[0] = real(r, "gain");
-            bar->mark = real(r, "limit");
+            bar->value[0] = json_number_of(r, "gain");
+            bar->mark = json_number_of(r, "limit");
         }
-        double body = real(r, "body_ms");
+        double body = json_number_of(r, "body_ms");
         for (int way = 0; way < 2 && !isnan(body); way++) {
-            bar = bar_of(&time, "%s, %s: %s", word(r, "model"), word(r, "sampler"),
+            bar = bar_of(&time, "%s, %s: %s", json_text_of(r, "model"), json_text_of(r, "sampler"),
                          way ? "certified" : "dense");
             if (bar == NULL) break;
             bar->value[0] = body;
-            bar->value[1] = real(r, way ? "wane_ms" : "dense_ms") - body;
+            bar->value[1] = json_number_of(r, way ? "wane_ms" : "dense_ms") - body;
         }
     }
     report_draw(report->out, &gain);
@@ -130,11 +123,13 @@ static void draw_drafts(const struct report *report) {
         const json_t *r = report->result[i], *kind;
         size_t index;
         if (!is(r, "draft")) continue;
-        struct report_bar *bar = bar_of(&chart, "%s, %s: all", word(r, "model"), word(r, "sampler"));
-        if (bar != NULL) bar->value[0] = real(r, "gain");
+        struct report_bar *bar =
+            bar_of(&chart, "%s, %s: all", json_text_of(r, "model"), json_text_of(r, "sampler"));
+        if (bar != NULL) bar->value[0] = json_number_of(r, "gain");
         json_array_foreach(json_object_get(r, "by_prompt"), index, kind) {
-            bar = bar_of(&chart, "%s: %s", word(r, "model"), word(kind, "kind"));
-            if (bar != NULL) bar->value[0] = real(kind, "base_ms") / real(kind, "wane_ms");
+            bar = bar_of(&chart, "%s: %s", json_text_of(r, "model"), json_text_of(kind, "kind"));
+            if (bar != NULL)
+                bar->value[0] = json_number_of(kind, "base_ms") / json_number_of(kind, "wane_ms");
         }
     }
     report_draw(report->out, &chart);
@@ -152,10 +147,11 @@ static void draw_memo(const struct report *report) {
     for (int i = 0; i < report->count; i++) {
         const json_t *r = report->result[i];
         struct report_bar *bar =
-            is(r, "memo") ? bar_of(&chart, "%s, %s", word(r, "model"), word(r, "sampler")) : NULL;
+            is(r, "memo") ? bar_of(&chart, "%s, %s", json_text_of(r, "model"), json_text_of(r, "sampler"))
+                          : NULL;
         if (bar == NULL) continue;
-        bar->value[0] = real(r, "gain");
-        bar->value[1] = real(r, "request_gain");
+        bar->value[0] = json_number_of(r, "gain");
+        bar->value[1] = json_number_of(r, "request_gain");
     }
     report_draw(report->out, &chart);
 }
@@ -173,11 +169,12 @@ static void draw_decode(const struct report *report) {
         size_t index;
         if (!is(r, "decode")) continue;
         json_array_foreach(json_object_get(r, "streams"), index, width) {
-            struct report_bar *bar = bar_of(&chart, "%s, %.0f stream%s", word(r, "model"),
-                                            real(width, "streams"), real(width, "streams") > 1 ? "s" : "");
+            struct report_bar *bar =
+                bar_of(&chart, "%s, %.0f stream%s", json_text_of(r, "model"),
+                       json_number_of(width, "streams"), json_number_of(width, "streams") > 1 ? "s" : "");
             if (bar == NULL) continue;
-            bar->value[0] = real(width, "wane_tokens_per_second");
-            bar->value[1] = real(width, "engine_tokens_per_second");
+            bar->value[0] = json_number_of(width, "wane_tokens_per_second");
+            bar->value[1] = json_number_of(width, "engine_tokens_per_second");
         }
     }
     report_draw(report->out, &chart);
@@ -188,7 +185,7 @@ static void draw_layer(const struct report *report, const json_t *r) {
     char title[200];
     const json_t *width, *mode;
     size_t i, j;
-    snprintf(title, sizeof title, "%s: time a token under off, legacy and wane", word(r, "model"));
+    snprintf(title, sizeof title, "%s: time a token under off, legacy and wane", json_text_of(r, "model"));
     struct report_chart chart = chart_of(
         title, "Milliseconds between tokens of the same seeded requests: half, 95 and 99 of 100 are shorter.",
         " ms", "wane bench layer --model MODEL --json");
@@ -202,15 +199,16 @@ static void draw_layer(const struct report *report, const json_t *r) {
     vote.base = 1;
     json_array_foreach(json_object_get(r, "streams"), i, width) {
         json_array_foreach(json_object_get(width, "modes"), j, mode) {
-            struct report_bar *bar = bar_of(&chart, "%.0f stream%s, %s", real(width, "streams"),
-                                            real(width, "streams") > 1 ? "s" : "", word(mode, "mode"));
+            struct report_bar *bar =
+                bar_of(&chart, "%.0f stream%s, %s", json_number_of(width, "streams"),
+                       json_number_of(width, "streams") > 1 ? "s" : "", json_text_of(mode, "mode"));
             if (bar == NULL) break;
-            bar->value[0] = real(mode, "tpot_p50_ms");
-            bar->value[1] = real(mode, "tpot_p95_ms");
-            bar->value[2] = real(mode, "tpot_p99_ms");
-            bar = bar_of(&vote, "%.0f stream%s, %s", real(width, "streams"),
-                         real(width, "streams") > 1 ? "s" : "", word(mode, "mode"));
-            if (bar != NULL) bar->value[0] = real(mode, "decoded_per_delivered");
+            bar->value[0] = json_number_of(mode, "tpot_p50_ms");
+            bar->value[1] = json_number_of(mode, "tpot_p95_ms");
+            bar->value[2] = json_number_of(mode, "tpot_p99_ms");
+            bar = bar_of(&vote, "%.0f stream%s, %s", json_number_of(width, "streams"),
+                         json_number_of(width, "streams") > 1 ? "s" : "", json_text_of(mode, "mode"));
+            if (bar != NULL) bar->value[0] = json_number_of(mode, "decoded_per_delivered");
         }
     }
     report_draw(report->out, &chart);
@@ -236,11 +234,11 @@ static void put_table(const struct report *report) {
         const json_t *r = report->result[i];
         fputs("<tr>", out);
         put_cell(out, report->path[i], false);
-        put_cell(out, word(r, "bench"), false);
-        put_cell(out, word(r, "model"), false);
+        put_cell(out, json_text_of(r, "bench"), false);
+        put_cell(out, json_text_of(r, "model"), false);
         for (int f = 0; f < 4; f++) {
             char text[40] = "–";
-            double value = real(r, figures[f]);
+            double value = json_number_of(r, figures[f]);
             if (!isnan(value)) snprintf(text, sizeof text, "%.4g", value);
             put_cell(out, text, true);
         }
@@ -258,9 +256,9 @@ static void put_page(const struct report *report) {
             "<title>wane: what it is worth</title>\n<style>%s</style></head>\n<body><header><h1>What wane is "
             "worth here</h1><p class=\"lead\">wane ",
             style);
-    report_text(out, word(first, "wane"));
+    report_text(out, json_text_of(first, "wane"));
     fputs(" on llama.cpp ", out);
-    report_text(out, word(first, "engine"));
+    report_text(out, json_text_of(first, "engine"));
     fputs(". Both sides of each figure were measured by turns in one run; medians. The command behind a "
           "chart stands below it.</p></header>\n<main>\n",
           out);
@@ -299,18 +297,11 @@ static int read_results(const struct settings *settings, struct report *report) 
 
 /* Under a temporary name until it is whole. */
 static int write_page(struct report *report, const char *path) {
-    char *fresh = text_format("%s.%ld", path, (long)getpid());
-    report->out = fopen(fresh, "w");
-    bool good = report->out != NULL;
-    if (good) {
-        put_page(report);
-        good = fflush(report->out) == 0 && fsync(fileno(report->out)) == 0;
-        if (fclose(report->out) != 0) good = false;
-    }
-    if (good) good = rename(fresh, path) == 0;
-    if (!good) unlink(fresh);
-    free(fresh);
-    return good ? EXIT_FINE : cli_fail(EXIT_FAILED, "cannot write %s", path);
+    struct file_out out;
+    file_begin(&out, path);
+    report->out = out.file;
+    if (out.file != NULL) put_page(report);
+    return file_end(&out, true) ? EXIT_FINE : cli_fail(EXIT_FAILED, "cannot write %s", path);
 }
 
 int bench_report(const struct settings *settings) {

@@ -5,6 +5,7 @@
  * listed after them.
  */
 #include "cli.h"
+#include "json_of.h"
 #include "text.h"
 
 #include <dirent.h>
@@ -63,11 +64,6 @@ static void add_strangers(json_t *list) {
     free(folder);
 }
 
-static const char *text_of(json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text != NULL ? text : "";
-}
-
 static int list(const struct settings *settings) {
     json_t *models = known_models();
     if (models == NULL) return EXIT_FAILED;
@@ -81,9 +77,10 @@ static int list(const struct settings *settings) {
     json_t *one;
     json_array_foreach(models, index, one) {
         bool is_default = json_is_true(json_object_get(one, "default"));
-        out_format("%-22s %7.1f MB  %-14s %-12s %s%s\n", text_of(one, "name"),
-                   (double)json_integer_value(json_object_get(one, "size")) / 1e6, text_of(one, "licence"),
-                   text_of(one, "state"), text_of(one, "title"), is_default ? " (default)" : "");
+        out_format("%-22s %7.1f MB  %-14s %-12s %s%s\n", json_text_of(one, "name"),
+                   (double)json_integer_value(json_object_get(one, "size")) / 1e6,
+                   json_text_of(one, "licence"), json_text_of(one, "state"), json_text_of(one, "title"),
+                   is_default ? " (default)" : "");
     }
     json_decref(models);
     return EXIT_FINE;

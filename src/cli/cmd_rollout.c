@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include "http_get.h"
+#include "json_of.h"
 #include "text.h"
 
 #include <math.h>
@@ -105,22 +106,13 @@ int rollout_check(const struct settings *settings) {
 
 /* ---- shown --------------------------------------------------------------------------------------------------------- */
 
-static double number(const json_t *object, const char *name) {
-    const json_t *value = json_object_get(object, name);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-static const char *text(const json_t *object, const char *name) {
-    const char *value = json_string_value(json_object_get(object, name));
-    return value != NULL ? value : "";
-}
-
 static void print_stage(const json_t *stage) {
     const json_t *line;
     size_t index;
     if (json_object_get(stage, "share") != NULL)
-        out_format("%g %% of requests", 100 * number(stage, "share"));
-    if (json_object_get(stage, "users") != NULL) out_format("%g %% of users", 100 * number(stage, "users"));
+        out_format("%g %% of requests", 100 * json_number_of(stage, "share"));
+    if (json_object_get(stage, "users") != NULL)
+        out_format("%g %% of users", 100 * json_number_of(stage, "users"));
     if (json_object_get(stage, "all") != NULL) out_format("all requests");
     const json_t *lines = json_object_get(stage, "lines");
     if (lines != NULL) out_format("lines of business");
@@ -128,15 +120,15 @@ static void print_stage(const json_t *stage) {
 }
 
 static void print_bar(const char *name, const json_t *bar) {
-    double value = number(bar, "value"), limit = number(bar, "bar");
+    double value = json_number_of(bar, "value"), limit = json_number_of(bar, "bar");
     if (isnan(value) && isnan(limit)) return;
     out_format("  %-17s ", name);
     if (isnan(value))
         out_format("not known");
     else
-        out_format("%.4g (%.4g to %.4g)", value, number(bar, "low"), number(bar, "high"));
+        out_format("%.4g (%.4g to %.4g)", value, json_number_of(bar, "low"), json_number_of(bar, "high"));
     if (!isnan(limit)) out_format(", bar %g", limit);
-    const char *verdict = text(bar, "verdict");
+    const char *verdict = json_text_of(bar, "verdict");
     if (strcmp(verdict, "none") != 0 && strcmp(verdict, "unknown") != 0) out_format(": %s", verdict);
     out_format("\n");
 }
@@ -151,11 +143,11 @@ static void print_date(double ms) {
 
 static void print_feature(const char *name, const json_t *feature) {
     const json_t *stages = json_object_get(feature, "stages"), *bar;
-    const char *phase = text(feature, "phase"), *key;
-    int stage = (int)number(feature, "stage");
+    const char *phase = json_text_of(feature, "phase"), *key;
+    int stage = (int)json_number_of(feature, "stage");
     out_format("%-9s %s", name, phase);
-    print_date(number(feature, "at"));
-    if (text(feature, "why")[0] != '\0') out_format(": %s", text(feature, "why"));
+    print_date(json_number_of(feature, "at"));
+    if (json_text_of(feature, "why")[0] != '\0') out_format(": %s", json_text_of(feature, "why"));
     out_format("\n  stage             %d of %zu: ", stage, json_array_size(stages));
     if (stage > 0)
         print_stage(json_array_get(stages, (size_t)stage - 1));
@@ -163,12 +155,14 @@ static void print_feature(const char *name, const json_t *feature) {
         out_format("no request");
     out_format("\n");
     if (strcmp(phase, "running") == 0)
-        out_format("  so far            %.0f of %.0f s, %.0f of %.0f requests\n", number(feature, "held"),
-                   number(feature, "hold"), number(feature, "requests_on"), number(feature, "requests"));
+        out_format("  so far            %.0f of %.0f s, %.0f of %.0f requests\n",
+                   json_number_of(feature, "held"), json_number_of(feature, "hold"),
+                   json_number_of(feature, "requests_on"), json_number_of(feature, "requests"));
     if (stage > 0)
         json_object_foreach((json_t *)(uintptr_t)json_object_get(feature, "bars"), key, bar)
             print_bar(key, bar);
-    if (text(feature, "waits")[0] != '\0') out_format("  waits             %s\n", text(feature, "waits"));
+    if (json_text_of(feature, "waits")[0] != '\0')
+        out_format("  waits             %s\n", json_text_of(feature, "waits"));
 }
 
 /* Takes over `json`. */
@@ -179,7 +173,7 @@ static int show(const struct settings *settings, char *json) {
     free(json);
     if (root == NULL) return cli_fail(EXIT_FAILED, "what came back is no rollout's state");
     if (json_is_false(json_object_get(root, "kept")))
-        cli_say("it is in force, but not in the rollout's file: %s", text(root, "trouble"));
+        cli_say("it is in force, but not in the rollout's file: %s", json_text_of(root, "trouble"));
     if (setting_on(settings, SET_JSON)) {
         out_json(root, false);
         return EXIT_FINE;
@@ -195,7 +189,7 @@ static int show(const struct settings *settings, char *json) {
 static int complain(const struct http_page *page) {
     json_error_t fault;
     json_t *root = json_loadb(page->body, page->size, 0, &fault);
-    const char *message = text(json_object_get(root, "error"), "message");
+    const char *message = json_text_of(json_object_get(root, "error"), "message");
     int code = cli_fail(page->status == 400 ? EXIT_USAGE : EXIT_FAILED, "the server says %d: %.400s",
                         page->status, message[0] != '\0' ? message : "nothing more");
     json_decref(root);

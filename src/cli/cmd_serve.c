@@ -5,6 +5,7 @@
  * in one place: no handler runs, whatever the engine is doing.
  */
 #include "cli.h"
+#include "file_out.h"
 #include "text.h"
 
 #include <errno.h>
@@ -88,20 +89,12 @@ static bool stop_pending(void) {
 
 /* The port, under the file's name only when it is whole and on the disk. */
 static int write_ready_file(const char *path, int port) {
-    char *fresh = text_format("%s.%ld", path, (long)getpid());
-    FILE *file = fopen(fresh, "we");
-    bool good =
-        file != NULL && fprintf(file, "%d\n", port) > 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    int why = errno;
-    if (file != NULL && fclose(file) != 0) good = false;
-    if (good && rename(fresh, path) != 0) {
-        why = errno;
-        good = false;
-    }
-    if (!good) unlink(fresh);
-    free(fresh);
-    return good ? EXIT_FINE
-                : cli_fail(EXIT_FAILED, "cannot write the ready file %s: %s", path, strerror(why));
+    struct file_out out;
+    file_begin(&out, path);
+    bool good = out.file != NULL && fprintf(out.file, "%d\n", port) > 0;
+    return file_end(&out, good)
+               ? EXIT_FINE
+               : cli_fail(EXIT_FAILED, "cannot write the ready file %s: %s", path, strerror(errno));
 }
 
 /* What a client on this machine connects to. */
@@ -163,18 +156,10 @@ static void server_options(const struct settings *settings, struct logging *logg
 
 /* What is written to while serving: where the disk is full, it is not. */
 static size_t disks_from(const struct settings *settings, wane_disk disks[WANE_DISKS_MOST]) {
-    static const struct {
-        int setting;
-        const char *what;
-    } places[] = {{SET_RECORD, "trace"},
-                  {SET_MEMO_FILE, "memo"},
-                  {SET_FEEDBACK, "feedback"},
-                  {SET_AUDIT, "audit"},
-                  {SET_ROLLOUT, "rollout"}};
     size_t count = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *path = setting_text(settings, places[i].setting);
-        if (path != NULL) disks[count++] = (wane_disk){places[i].what, path};
+    for (int i = 0; i < WRITTEN; i++) {
+        const char *path = setting_text(settings, settings_written[i].id);
+        if (path != NULL) disks[count++] = (wane_disk){settings_written[i].what, path};
     }
     return count;
 }

@@ -4,6 +4,7 @@
  */
 #include "cost.h"
 
+#include "json_of.h"
 #include "metrics_text.h"
 
 #include <math.h>
@@ -34,20 +35,10 @@ static const char *add(struct cost_rates *rates, const char *mode, double per_se
 
 /* ---- bench layer --------------------------------------------------------------------------------------------------------- */
 
-static double number_of(const json_t *object, const char *key) {
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-static const char *text_of(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text != NULL ? text : "";
-}
-
 static const json_t *entry_of(const json_t *list, const char *mode) {
     size_t i;
     const json_t *one;
-    json_array_foreach(list, i, one) if (strcmp(text_of(one, "mode"), mode) == 0) return one;
+    json_array_foreach(list, i, one) if (strcmp(json_text_of(one, "mode"), mode) == 0) return one;
     return NULL;
 }
 
@@ -56,8 +47,8 @@ static const json_t *width_of(const json_t *bench, int streams) {
     size_t i;
     const json_t *one, *found = NULL;
     json_array_foreach(json_object_get(bench, "streams"), i, one) {
-        double width = number_of(one, "streams");
-        bool better = found == NULL || width > number_of(found, "streams");
+        double width = json_number_of(one, "streams");
+        bool better = found == NULL || width > json_number_of(found, "streams");
         if (streams > 0 ? fabs(width - streams) < 0.5 : better) found = one;
     }
     return found;
@@ -70,20 +61,20 @@ static const char *from_layer(struct cost_rates *rates, const json_t *bench, int
     size_t i;
     if (row == NULL) return streams > 0 ? "it has no such number of streams" : "it has no streams";
     json_array_foreach(json_object_get(row, "modes"), i, cell) {
-        const char *mode = text_of(cell, "mode");
+        const char *mode = json_text_of(cell, "mode");
         const json_t *sum = entry_of(json_object_get(bench, "modes"), mode);
-        double per_request = number_of(sum, "tokens") / number_of(sum, "requests");
-        double qps = number_of(cell, "qps");
+        double per_request = json_number_of(sum, "tokens") / json_number_of(sum, "requests");
+        double qps = json_number_of(cell, "qps");
         char from[200];
         snprintf(from, sizeof from, "%.3f requests/s of %.1f tokens, %.0f streams", qps, per_request,
-                 number_of(row, "streams"));
+                 json_number_of(row, "streams"));
         if (fault == NULL) fault = add(rates, mode, qps * per_request, 1, from);
     }
     return fault != NULL ? fault : i > 0 ? NULL : "it has no modes";
 }
 
 const char *cost_from_bench(struct cost_rates *rates, const json_t *bench, const char *name, int streams) {
-    const char *kind = text_of(bench, "bench");
+    const char *kind = json_text_of(bench, "bench");
     char from[200];
     if (strcmp(kind, "layer") == 0)
         return name == NULL ? from_layer(rates, bench, streams)
@@ -91,10 +82,10 @@ const char *cost_from_bench(struct cost_rates *rates, const json_t *bench, const
     if (strcmp(kind, "protocol") != 0)
         return "it is no result of wane bench layer --json or wane bench protocol";
     const json_t *metrics = json_object_get(bench, "metrics");
-    snprintf(from, sizeof from, "%.0f requests, %.0f streams", number_of(bench, "requests"),
-             number_of(bench, "streams"));
-    return add(rates, name != NULL ? name : text_of(bench, "mode"), number_of(metrics, "tokens_per_second"),
-               1, from);
+    snprintf(from, sizeof from, "%.0f requests, %.0f streams", json_number_of(bench, "requests"),
+             json_number_of(bench, "streams"));
+    return add(rates, name != NULL ? name : json_text_of(bench, "mode"),
+               json_number_of(metrics, "tokens_per_second"), 1, from);
 }
 
 const char *cost_from_metrics(struct cost_rates *rates, const char *metrics, const char *name) {

@@ -112,22 +112,14 @@ static void look_at(struct disk *disk, const char *what, const char *path, bool 
 }
 
 void doctor_disk(struct checkup *checkup, const struct settings *settings) {
-    /* Files and folders that a server writes, by their settings. */
-    static const struct {
-        int id;
-        const char *what;
-    } written[] = {{SET_RECORD, "traces"},
-                   {SET_MEMO_FILE, "memo"},
-                   {SET_FEEDBACK, "feedback"},
-                   {SET_AUDIT, "audit"},
-                   {SET_ROLLOUT, "rollout"}};
     struct disk disk = {.checkup = checkup, .worst = CHECK_PASSED, .found = text_copy("")};
     char *folder = models_folder();
     look_at(&disk, "cache", folder, false);
     free(folder);
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
-        if (setting_text(settings, written[i].id) != NULL)
-            look_at(&disk, written[i].what, setting_text(settings, written[i].id), true);
+    for (int i = 0; i < WRITTEN; i++) {
+        const char *path = setting_text(settings, settings_written[i].id);
+        if (path != NULL) look_at(&disk, settings_written[i].name, path, true);
+    }
     checkup_add(checkup, "DISK", disk.worst, disk.next, "%s", disk.found);
     free(disk.found);
 }

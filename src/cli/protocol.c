@@ -4,6 +4,8 @@
  */
 #include "protocol.h"
 
+#include "json_of.h"
+#include "sorted.h"
 #include "text.h"
 
 #include <math.h>
@@ -20,25 +22,13 @@ const char *protocol_figure_name(int figure) {
     return figure_names[figure];
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The share `p` of sorted values is at most this. */
-static double quantile(const double *sorted, int count, double p) {
-    if (count == 0) return NAN;
-    int at = (int)ceil(p * count);
-    return sorted[at > 0 ? at - 1 : 0];
-}
-
 static void three(const double *values, int count, double out[3]) {
     double *sorted = text_alloc(((size_t)count + 1) * sizeof *sorted);
     if (count > 0) memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
-    out[0] = quantile(sorted, count, 0.5);
-    out[1] = quantile(sorted, count, 0.9);
-    out[2] = quantile(sorted, count, 0.99);
+    sort_numbers(sorted, (size_t)count);
+    static const double shares[3] = {0.5, 0.9, 0.99};
+    for (int i = 0; i < 3; i++)
+        out[i] = count > 0 ? sorted_quantile(sorted, (size_t)count, shares[i]) : (double)NAN;
     free(sorted);
 }
 
@@ -69,11 +59,6 @@ void protocol_figures(const struct protocol_run *run, double out[PROTOCOL_FIGURE
 }
 
 /* ---- a stopped run ------------------------------------------------------------------------------------------------------ */
-
-static double number_of(const json_t *object, const char *key) {
-    const json_t *value = json_object_get(object, key);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
 
 static bool refuse(char why[300], const char *format, const char *what) {
     snprintf(why, 300, format, what);
@@ -106,17 +91,18 @@ static bool same_head(const json_t *head, const json_t *found, char why[300]) {
 /* One request's line, into the run; false: it is not one. `last` has the sums of the leg so far. */
 static bool take_line(struct protocol_run *run, const json_t *line, int *leg, double last[3]) {
     static const char *const sums[3] = {"seconds", "cpu_seconds", "engine_seconds"};
-    double n = number_of(line, "n"), tokens = number_of(line, "tokens"), legs = number_of(line, "leg");
-    struct protocol_sample s = {.ttft_ms = number_of(line, "ttft_ms"),
-                                .tpot_ms = number_of(line, "tpot_ms"),
-                                .whole_ms = number_of(line, "whole_ms"),
+    double n = json_number_of(line, "n"), tokens = json_number_of(line, "tokens"),
+           legs = json_number_of(line, "leg");
+    struct protocol_sample s = {.ttft_ms = json_number_of(line, "ttft_ms"),
+                                .tpot_ms = json_number_of(line, "tpot_ms"),
+                                .whole_ms = json_number_of(line, "whole_ms"),
                                 .done = true};
     bool fine = n >= 0 && n < run->count && tokens >= 0 && tokens < 1e9 && legs >= *leg && legs < 1e6 &&
                 s.ttft_ms >= 0 && s.tpot_ms >= 0 && s.whole_ms >= 0;
     if (!fine) return false;
     double now[3];
     for (int i = 0; i < 3; i++) {
-        now[i] = number_of(line, sums[i]);
+        now[i] = json_number_of(line, sums[i]);
         if (!(now[i] >= 0)) return false;
     }
     bool next = (int)legs > *leg;
@@ -162,7 +148,7 @@ int protocol_legs(const char *text, size_t size) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         if (line_end == NULL) break;
         json_t *line = json_loadb(at, (size_t)(line_end - at), 0, NULL);
-        double leg = number_of(line, "leg");
+        double leg = json_number_of(line, "leg");
         if (leg > most && leg < 1e6) most = (int)leg;
         json_decref(line);
         at = line_end + 1;
@@ -183,7 +169,7 @@ static bool read_limit(struct protocol_bar *bar, const char *name, const json_t 
     if (figure < 0)
         return refuse(why, "there is no figure \"%.60s\"; docs/protocol.md has their names", name);
     struct protocol_limit limit = {.figure = figure};
-    double least = number_of(value, "at_least"), most = number_of(value, "at_most");
+    double least = json_number_of(value, "at_least"), most = json_number_of(value, "at_most");
     if (json_is_number(value)) {
         limit.limit = json_number_value(value);
         limit.at_least = figure == TOKENS_PER_SECOND || figure == REQUESTS_PER_SECOND;
@@ -335,9 +321,9 @@ static void resample(struct resampling *r, uint64_t *random, double out[STATISTI
 }
 
 static void interval(double *values, double *low, double *high) {
-    qsort(values, PROTOCOL_DRAWS, sizeof *values, ascending);
-    *low = quantile(values, PROTOCOL_DRAWS, 0.025);
-    *high = quantile(values, PROTOCOL_DRAWS, 0.975);
+    sort_numbers(values, PROTOCOL_DRAWS);
+    *low = sorted_quantile(values, PROTOCOL_DRAWS, 0.025);
+    *high = sorted_quantile(values, PROTOCOL_DRAWS, 0.975);
 }
 
 static void compare_one(const char *what, const double *a, int a_count, const double *b, int b_count,

@@ -548,4 +548,10 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_HELP] = SWITCH("Output", "help", 'h', NULL, NULL, "off",
         FOR_ALL, "this text"),
 };
+
+const struct setting_written settings_written[WRITTEN] = {{SET_RECORD, "trace", "traces"},
+                                                          {SET_MEMO_FILE, "memo", "memo"},
+                                                          {SET_FEEDBACK, "feedback", "feedback"},
+                                                          {SET_AUDIT, "audit", "audit"},
+                                                          {SET_ROLLOUT, "rollout", "rollout"}};
 /* clang-format on */

@@ -343,6 +343,13 @@ struct setting {
 
 extern const struct setting settings_table[SETTING_COUNT];
 
+/* Files and folders that a server writes to while it serves: in a metric's label, and in words. */
+#define WRITTEN 5
+extern const struct setting_written {
+    int id;
+    const char *what, *name;
+} settings_written[WRITTEN];
+
 struct setting_value {
     char *text; /* as given; NULL: not set */
     bool on;

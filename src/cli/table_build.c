@@ -3,6 +3,7 @@
  * to one number after another of what a setting does (--sweep).
  */
 #include "table_build.h"
+#include "file_out.h"
 #include "text.h"
 
 #include <errno.h>
@@ -51,19 +52,14 @@ static int expect(const struct settings *settings, wane_model **model, wane_tabl
 
 /* As JSON, under a temporary name until it is whole. */
 static int write_report(const char *path, json_t *report) {
-    char *fresh = text_format("%s.new", path);
-    FILE *file = fopen(fresh, "wbe");
-    bool good = file != NULL && json_dumpf(report, file, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 &&
-                fputc('\n', file) != EOF;
-    if (file != NULL && fclose(file) != 0) good = false;
-    if (good) good = rename(fresh, path) == 0;
-    int code = EXIT_FINE;
-    if (!good) {
-        code = cli_fail(EXIT_FAILED, "cannot write the report %s: %s", path, strerror(errno));
-        remove(fresh);
-    }
-    free(fresh);
-    return code;
+    struct file_out out;
+    file_begin(&out, path);
+    bool good = out.file != NULL &&
+                json_dumpf(report, out.file, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 &&
+                fputc('\n', out.file) != EOF;
+    return file_end(&out, good)
+               ? EXIT_FINE
+               : cli_fail(EXIT_FAILED, "cannot write the report %s: %s", path, strerror(errno));
 }
 
 static int show_report(const struct settings *settings, const wane_table_report *report,

@@ -5,6 +5,7 @@
  */
 #include "tune_plot.h"
 
+#include "file_out.h"
 #include "text.h"
 
 #include <errno.h>
@@ -226,22 +227,14 @@ static void put_all(const struct plot *p, const char *model) {
 }
 
 int tune_plot(const char *path, const wane_tune_report *report, const char *model) {
-    char *fresh = text_format("%s.new", path);
-    FILE *file = fopen(fresh, "we");
-    struct plot plot = {.file = file, .report = report, .row = &report->rows[report->best]};
-    bool good = file != NULL;
-    if (good) {
+    struct file_out out;
+    file_begin(&out, path);
+    struct plot plot = {.file = out.file, .report = report, .row = &report->rows[report->best]};
+    if (out.file != NULL) {
         set_range(&plot);
         put_all(&plot, model);
-        good = ferror(file) == 0;
-        if (fclose(file) != 0) good = false;
     }
-    if (good) good = rename(fresh, path) == 0;
-    int code = EXIT_FINE;
-    if (!good) {
-        code = cli_fail(EXIT_FAILED, "cannot write the plot %s: %s", path, strerror(errno));
-        remove(fresh);
-    }
-    free(fresh);
-    return code;
+    return file_end(&out, true)
+               ? EXIT_FINE
+               : cli_fail(EXIT_FAILED, "cannot write the plot %s: %s", path, strerror(errno));
 }

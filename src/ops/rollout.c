@@ -7,11 +7,11 @@
 
 #include "core/error.h"
 #include "core/figures.h"
+#include "core/fraction.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 const char *const wane__bar_names[WANE__BARS] = {"hit_rate", "divergence", "consistency", "consistency_drop"};
 const char *const wane__phase_names[WANE__PHASES] = {"planned", "running", "back", "done", "aborted"};
@@ -58,16 +58,7 @@ double wane__rollout_fraction(int feature, const char *salt, const struct wane__
         kind = "key:";
         name = subject->key;
     }
-    char text[16 + WANE__SALT_BYTES + 16 + WANE__NAME_BYTES];
-    size_t size = 0;
-    const char *parts[] = {wane_feature_name(feature), salt, kind, name != NULL ? name : ""};
-    for (int i = 0; i < 4; i++) {
-        size_t part = strnlen(parts[i], i < 3 ? WANE__SALT_BYTES - 1 : WANE__NAME_BYTES);
-        memcpy(text + size, parts[i], part);
-        size += part;
-        if (i < 2) text[size++] = '\0';
-    }
-    return (double)(XXH3_64bits(text, size) >> 11) * 0x1p-53;
+    return wane__fraction(wane_feature_name(feature), salt, kind, name != NULL ? name : "");
 }
 
 static bool has_line(const struct wane__stage *stage, const char *line) {

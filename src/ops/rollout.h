@@ -19,7 +19,6 @@
 #define WANE__LINES_MOST  8
 #define WANE__LINE_BYTES  64 /* with the zero */
 #define WANE__SALT_BYTES  65
-#define WANE__NAME_BYTES  512 /* of a user's, key's or request's name that count */
 /* Answers that were compared on a side before its consistency counts. */
 #define WANE__REPEATS_LEAST 20
 /* Standard deviations of all bounds: bars are looked at every second, so that 2 would fire by chance. */

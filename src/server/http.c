@@ -104,6 +104,23 @@ enum MHD_Result wane__http_refuse(struct wane__exchange *exchange) {
     return wane__http_queue(exchange, wane__problem_status(problem), response);
 }
 
+ssize_t wane__http_hand_out(struct wane__exchange *exchange, bool (*fill)(struct wane__exchange *exchange),
+                            ssize_t end, char *buffer, size_t capacity) {
+    if (exchange->sent == exchange->out.size) {
+        wane__buf_clear(&exchange->out);
+        exchange->sent = 0;
+        wane__http_pause_timeout(exchange);
+        bool there = fill(exchange);
+        wane__http_resume_timeout(exchange);
+        if (!there || exchange->out.failed) return end;
+    }
+    size_t left = exchange->out.size - exchange->sent;
+    size_t size = left < capacity ? left : capacity;
+    memcpy(buffer, exchange->out.data + exchange->sent, size);
+    exchange->sent += size;
+    return (ssize_t)size;
+}
+
 enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentReaderCallback read) {
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, (size_t)16 << 10, read, exchange, NULL);

@@ -110,6 +110,12 @@ enum MHD_Result wane__http_refuse(struct wane__exchange *exchange);
 enum MHD_Result wane__http_queue(struct wane__exchange *exchange, int status, struct MHD_Response *response);
 /* Answer with a stream that `read` fills until it says that it is over. */
 enum MHD_Result wane__http_stream(struct wane__exchange *exchange, MHD_ContentReaderCallback read);
+/*
+ * What such a callback does: hand out what is left of `out`; when nothing is, `fill` puts more there, however long it waits. `end` where it
+ * says false, or memory runs out.
+ */
+ssize_t wane__http_hand_out(struct wane__exchange *exchange, bool (*fill)(struct wane__exchange *exchange),
+                            ssize_t end, char *buffer, size_t capacity);
 const char *wane__http_header(const struct wane__exchange *exchange, const char *name);
 /* A wait begins or is over: MHD must not take it for an idle client. */
 void wane__http_pause_timeout(const struct wane__exchange *exchange);

@@ -263,20 +263,7 @@ static bool fill(struct wane__exchange *exchange) {
 
 static ssize_t read_events(void *user, uint64_t position, char *buffer, size_t capacity) {
     (void)position;
-    struct wane__exchange *exchange = user;
-    if (exchange->sent == exchange->out.size) {
-        wane__buf_clear(&exchange->out);
-        exchange->sent = 0;
-        wane__http_pause_timeout(exchange);
-        bool goes_on = fill(exchange);
-        wane__http_resume_timeout(exchange);
-        if (!goes_on || exchange->out.failed) return MHD_CONTENT_READER_END_OF_STREAM;
-    }
-    size_t left = exchange->out.size - exchange->sent;
-    size_t size = left < capacity ? left : capacity;
-    memcpy(buffer, exchange->out.data + exchange->sent, size);
-    exchange->sent += size;
-    return (ssize_t)size;
+    return wane__http_hand_out(user, fill, MHD_CONTENT_READER_END_OF_STREAM, buffer, capacity);
 }
 
 enum MHD_Result wane__http_live_events(struct wane__exchange *exchange) {

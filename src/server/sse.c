@@ -45,22 +45,10 @@ static bool fill(struct wane__exchange *exchange) {
 }
 
 static ssize_t read_stream(void *user, uint64_t position, char *buffer, size_t capacity) {
-    (void)position;
     struct wane__exchange *exchange = user;
-    if (exchange->sent == exchange->out.size) {
-        if (exchange->over) return MHD_CONTENT_READER_END_OF_STREAM;
-        wane__buf_clear(&exchange->out);
-        exchange->sent = 0;
-        wane__http_pause_timeout(exchange);
-        bool there = fill(exchange);
-        wane__http_resume_timeout(exchange);
-        if (!there || exchange->out.failed) return MHD_CONTENT_READER_END_WITH_ERROR;
-    }
-    size_t left = exchange->out.size - exchange->sent;
-    size_t size = left < capacity ? left : capacity;
-    memcpy(buffer, exchange->out.data + exchange->sent, size);
-    exchange->sent += size;
-    return (ssize_t)size;
+    (void)position;
+    if (exchange->sent == exchange->out.size && exchange->over) return MHD_CONTENT_READER_END_OF_STREAM;
+    return wane__http_hand_out(exchange, fill, MHD_CONTENT_READER_END_WITH_ERROR, buffer, capacity);
 }
 
 enum MHD_Result wane__sse_start(struct wane__exchange *exchange) {

@@ -3,6 +3,7 @@
  * the file under two servers and a terminal.
  */
 #include "core/error.h"
+#include "core/fraction.h"
 #include "core/memory.h"
 #include "ops/rollout_file.h"
 #include "ops/rollout_live.h"
