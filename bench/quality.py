@@ -3,15 +3,16 @@
 
 usage: quality.py run FOLDER --set gsm8k|humaneval --data FILE.gz --model NAME [--items N] [--modes off,legacy,wane]
                   [--budgets 8,0,2,32] [--temperature 0.8] [--threads N] [--slots 4] [--seed 1] [--max-tokens 400]
-                  [--seconds N] [--gate FILE] [--wane build/wane] [--json FILE]
+                  [--at-once N] [--turn 12] [--record] [--seconds N] [--gate FILE] [--wane build/wane] [--json FILE]
        quality.py report FOLDER [--json FILE]
 
-run: start `wane serve` in each mode by turns, a few items each, and send it the items of the set, several at once. --items takes
+run: start `wane serve` in each mode by turns, --turn items each, and send it the items of the set, several at once. --items takes
 the first so many of the set in an order that the seed makes; 0: all. An item has the same seed in all modes. In mode wane there is
-one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve. Each
+one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve.
+--at-once N: so many requests at once (as many as slots; a vote takes three of these). --record: keep traces in FOLDER/traces. Each
 finished request is a line of FOLDER/replies.jsonl: a run that was stopped, or that stopped itself after about --seconds, goes on where
-it was, also with more items, modes or budgets. The report goes to standard output and to FOLDER/report.json; `report` makes it
-anew of what is there.
+it was, also with more items, modes or budgets. The report goes to standard output and to FOLDER/report.json; `report` makes it anew of
+what is there.
 
 gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the
 item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's
@@ -38,7 +39,6 @@ import serving  # noqa: E402
 from serving import Stop, seed_of, wilson  # noqa: E402
 
 MODES = ["off", "legacy", "wane"]
-CHUNK = 12
 FIELDS = {"item", "mode", "budget", "right", "tokens", "spare_tokens", "vote", "finish"}  # of a reply that counts
 DRAWS = 10000  # of the bootstrap
 
@@ -270,6 +270,10 @@ class Server(serving.Server):
             options += ["--doubt-budget", str(budget)]
         if args.gate:
             options += ["--gate", args.gate]
+        if args.record:
+            traces = folder / "traces" / variant(mode, budget).replace(" ", "-")
+            traces.mkdir(parents=True, exist_ok=True)
+            options += ["--no-compress", "--record", str(traces)]
         if kind.pattern:
             options += ["--final-value", kind.pattern]
         super().__init__(args, folder, variant(mode, budget), options)
@@ -312,7 +316,7 @@ class Run(serving.Run):
         if not left or self.over():
             return
         with Server(self.args, self.kind, self.folder, mode, budget) as server, \
-                concurrent.futures.ThreadPoolExecutor(self.args.slots) as pool:
+                concurrent.futures.ThreadPoolExecutor(self.args.at_once or self.args.slots) as pool:
             try:
                 jobs = [pool.submit(self.one, server, mode, budget, item) for item in left]
                 for job in concurrent.futures.as_completed(jobs):
@@ -325,10 +329,10 @@ class Run(serving.Run):
     def all(self):
         turns = [(mode, b) for mode in self.args.modes for b in (self.args.budgets if mode == "wane" else [None])]
         with self:
-            for at in range(0, len(self.items), CHUNK):
+            for at in range(0, len(self.items), self.args.turn):
                 for mode, budget in turns:
-                    self.turn(mode, budget, self.items[at:at + CHUNK])
-                    self.say(f"{variant(mode, budget)}:", min(at + CHUNK, len(self.items)), len(self.items))
+                    self.turn(mode, budget, self.items[at:at + self.args.turn])
+                    self.say(f"{variant(mode, budget)}:", min(at + self.args.turn, len(self.items)), len(self.items))
                 if self.over():
                     print("quality.py: the time is up; the same command goes on from here", file=sys.stderr)
                     return
@@ -377,6 +381,9 @@ def main():
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--slots", type=int, default=4)
+    parser.add_argument("--at-once", type=int, default=0)
+    parser.add_argument("--turn", type=int, default=12)
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-tokens", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=0)
@@ -386,8 +393,8 @@ def main():
     args = parser.parse_args()
     if args.what == "run" and not (args.set and args.data and args.model):
         parser.error("a run needs --set, --data and --model")
-    if args.slots < 1 or args.max_tokens < 1 or args.items < 0:
-        parser.error("--slots and --max-tokens begin at 1, --items at 0")
+    if min(args.slots, args.max_tokens, args.turn) < 1 or min(args.items, args.at_once) < 0:
+        parser.error("--slots, --max-tokens and --turn begin at 1, --items and --at-once at 0")
 
     return serving.carry_out("quality.py", (lambda: Run(args).all()) if args.what == "run" else None, lambda: report(args))
 
