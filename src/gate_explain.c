@@ -82,6 +82,7 @@ static void sum_up(struct explaining *e, wane_gate_explanation *out) {
                                    .documents = d->documents,
                                    .tau = d->tau,
                                    .budget = d->budget,
+                                   .allowance = d->allowance,
                                    .prompt_tokens = end.prompt_tokens,
                                    .reply_tokens = end.reply_tokens,
                                    .finish = end.finish,

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rng.h"
+#include "gate/dtg.h"
 #include "gate/gate.h"
 #include "gate/train.h"
 #include "model.h"
@@ -18,6 +19,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -36,6 +38,7 @@ struct answer {
     int group, number;
     int times; /* that a request of this name began */
     bool greedy;
+    float tau; /* of its prompt, with the default thresholds and no documents */
     struct seat *seat;
     size_t count, room;
 };
@@ -197,11 +200,17 @@ static bool read_token(struct training *t, const struct wane__trace_token *token
     return a == NULL || a->times != 1 || add_seat(a, token, view.pattern);
 }
 
-static void read_request(struct training *t, const struct wane__trace_request *r) {
+static bool read_request(struct training *t, const struct wane__trace_request *r) {
     struct answer *a = find(t, r->request);
-    if (a == NULL) return;
+    wane_quality quality;
+    double entropy;
+    if (a == NULL) return true;
+    if (wane__gate_entropy(r->prompt, r->prompt_count, &entropy, NULL) != WANE_OK) return false;
+    wane_quality_init(&quality);
+    a->tau = wane__gate_tau(&quality, entropy, 0);
     a->times++;
     a->greedy = !(r->sampling.temperature > 0);
+    return true;
 }
 
 /* ------------------------------------------------------------------ the traces */
@@ -211,8 +220,7 @@ static bool take(struct training *t, bool second, const struct wane__trace_recor
     case WANE__TRACE_ORIGIN: t->origin = *record->origin; return true;
     case WANE__TRACE_REQUEST:
         if (!second) return note_request(t, record->request);
-        read_request(t, record->request);
-        return true;
+        return read_request(t, record->request);
     case WANE__TRACE_VOTE: return second || note_vote(t, record->vote);
     case WANE__TRACE_TOKEN: return !second || read_token(t, record->token);
     default: return true;
@@ -336,6 +344,35 @@ static double coverage(const struct training *t) {
     return all > 0 ? known / all : (double)NAN;
 }
 
+static int by_share(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/*
+ * The share of its tokens that the gate rejects, which three of four recorded answers stay below. Short ones say little: only those
+ * with at least SHORT tokens count, or all where none has. In an answer that forked, the tokens before the fork are in the prompt.
+ */
+static double usual_doubt(const struct training *t, const struct wane__gate_net *net) {
+    enum { SHORT = 16 };
+    float *share = wane__alloc(((size_t)t->answers + 1) * sizeof *share);
+    size_t count = 0;
+    if (share == NULL) return 0;
+    for (size_t least = SHORT; count == 0 && least > 0; least = least == SHORT ? 1 : 0)
+        for (int i = 0; i < t->answers; i++) {
+            const struct answer *a = &t->answer[i];
+            size_t rejects = 0;
+            if (a->times != 1 || a->greedy || a->count < least) continue;
+            for (size_t n = 0; n < a->count; n++)
+                rejects += !(wane__gate_run(net, a->seat[n].pattern) >= a->tau);
+            share[count++] = (float)rejects / (float)a->count;
+        }
+    qsort(share, count, sizeof *share, by_share);
+    double usual = count > 0 ? (double)share[count * 3 / 4] : 0;
+    wane__free(share);
+    return usual;
+}
+
 static int write_gate(const struct training *t, const struct lists *lists, const struct wane__gate_net *net,
                       wane_gate_report *report, wane_error *error) {
     struct wane__gate_made made = {.vocab_size = t->origin.vocab_size,
@@ -346,7 +383,8 @@ static int write_gate(const struct training *t, const struct lists *lists, const
                                    .tokens = report->records,
                                    .auc = report->auc,
                                    .ece = report->ece,
-                                   .coverage = report->coverage};
+                                   .coverage = report->coverage,
+                                   .allowance = (float)report->allowance};
     memcpy(made.model, t->origin.model, sizeof made.model);
     memcpy(made.tokenizer, t->origin.tokenizer, sizeof made.tokenizer);
     if (t->options->note != NULL) snprintf(made.note, sizeof made.note, "%s", t->options->note);
@@ -392,6 +430,7 @@ static int learn(struct training *t, wane_gate_report *report, wane_error *error
         report->auc = wane__gate_auc(net, lists.tally[HELD], lists.count[HELD]);
         report->ece = wane__gate_ece(net, lists.tally[HELD], lists.count[HELD]);
         report->coverage = coverage(t);
+        report->allowance = usual_doubt(t, net);
         status = write_gate(t, &lists, net, report, error);
     }
     free_lists(&lists);

@@ -70,7 +70,8 @@ int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *gen
     int status = wane__gate_entropy(reply->context.id, (size_t)reply->prompt_count, &entropy, error);
     if (status == WANE_OK) status = count_documents(reply, &documents, error);
     if (status == WANE_OK)
-        wane__doubt_begin(&reply->gate, generation->quality, &generation->sampling, entropy, documents);
+        wane__doubt_begin(&reply->gate, generation->quality, &generation->sampling, entropy, documents,
+                          gate->gate != NULL ? gate->gate->made.allowance : 0);
     /* Tau is the prompt's, and known all the same. */
     if (gate->gate == NULL || !wane__reply_has(reply, WANE_FEATURE_GATE)) reply->gate.on = false;
     return status;
@@ -262,6 +263,7 @@ int wane_gate_get_facts(const char *path, wane_gate_facts *facts, wane_error *er
     facts->tokens = m->tokens;
     facts->auc = m->auc;
     facts->ece = m->ece;
+    facts->allowance = m->allowance;
     facts->coverage = m->coverage;
     uint8_t *bytes = NULL;
     size_t size = 0;

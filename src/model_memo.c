@@ -41,9 +41,9 @@ static void add_quality(XXH3_state_t *state, const wane_quality *q) {
     const int whole[] = {q->mode,          q->clamp,        q->dialogue_scale, q->token_vote,
                          q->rules,         q->answers,      q->documents,      q->doubt_budget,
                          q->revival_after, q->forced_every, q->breaker_wakes,  q->breaker_seconds};
-    const float real[] = {q->dialogue_slope, q->dialogue_floor, q->hold,
-                          q->odds_base,      q->odds_entropy,   q->odds_documents,
-                          q->revival_top,    q->forced_above,   q->breaker_temperature};
+    const float real[] = {q->dialogue_slope,      q->dialogue_floor, q->hold,        q->odds_base,
+                          q->odds_entropy,        q->odds_documents, q->revival_top, q->forced_above,
+                          q->breaker_temperature, q->doubt_allowance};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) add_whole(state, (uint32_t)whole[i]);
     for (size_t i = 0; i < sizeof real / sizeof *real; i++) add_real(state, real[i]);
 }

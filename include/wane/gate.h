@@ -82,6 +82,7 @@ typedef struct wane_gate_facts {
     uint64_t seed;
     uint64_t votes, positions, kept, tokens;
     double auc, ece, coverage; /* on what was held out of training; NaN: nothing was */
+    float allowance; /* doubt a token that is usual: wane_quality.doubt_allowance where it names none */
     char note[4097];
 } wane_gate_facts;
 
@@ -115,6 +116,7 @@ typedef struct wane_gate_report {
     double auc;        /* of the held-out positions: a kept one has the higher odds; NaN: cannot be told */
     double ece;        /* mean distance of promised and seen share of kept ones, in 15 bins of equal size */
     double coverage;   /* share of held-out requests' tokens whose pattern is in the LUT        */
+    double allowance;  /* rejections a token, which three of four recorded answers stay below   */
     int epochs;
     double seconds;
 } wane_gate_report;
@@ -151,10 +153,11 @@ typedef struct wane_gate_explanation {
     int documents;  /* in the prompt                */
     float tau;
     int budget;
+    float allowance; /* doubt a token that is forgiven */
     int prompt_tokens, reply_tokens;
     wane_finish finish;
     int rejects;
-    int first_reject; /* index: where a vote would fork; -1: nothing was rejected */
+    int first_reject; /* index: where a vote would fork; -1: no doubt is left     */
     int woke_at;      /* index of the token that spent the budget; -1: none       */
     int woke_by;      /* WANE_WAKE_…                                              */
 } wane_gate_explanation;

@@ -53,7 +53,9 @@ struct wane_quality {
     float odds_entropy;   /* 0.18: more for each doubling of 1 + the entropy of its tokens, in bits       */
     float odds_documents; /* 0.15: more for a prompt with more than `documents` documents                 */
     int documents;        /* 3                                                                            */
-    int doubt_budget; /* tokens that the gate may doubt before the vote wakes; default 8; 0: the first one wakes it */
+    int doubt_budget; /* tokens in doubt, beyond what is usual, before the vote wakes; default 8; 0: the first one wakes it */
+    float
+        doubt_allowance; /* doubt a token that is usual, and forgiven; 0..1; default -1: what the gate's file says; 0: all counts */
 
     /* Revival: where the cheap test is not trusted. */
     int revival_after;  /* tokens of a reply; default 1024; 0: off            */

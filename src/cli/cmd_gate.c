@@ -88,11 +88,12 @@ static void print_json(const struct gate_story *s) {
     const wane_gate_explanation *e = &s->end;
     json_t *list = json_array();
     for (size_t i = 0; i < s->count; i++) json_array_append_new(list, piece_json(&s->piece[i], e));
-    out_json(json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:i, s:i, s:i, s:o, s:o, s:s, s:o}", "model", s->model,
-                       "gate", s->gate, "prompt_tokens", e->prompt_tokens, "entropy", e->entropy, "documents",
-                       e->documents, "tau", (double)e->tau, "doubt_budget", e->budget, "reply_tokens",
-                       e->reply_tokens, "rejects", e->rejects, "first_reject", or_null(e->first_reject),
-                       "woke_at", or_null(e->woke_at), "woke_by", wane_wake_name(e->woke_by), "tokens", list),
+    out_json(json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:i, s:f, s:i, s:i, s:o, s:o, s:s, s:o}", "model",
+                       s->model, "gate", s->gate, "prompt_tokens", e->prompt_tokens, "entropy", e->entropy,
+                       "documents", e->documents, "tau", (double)e->tau, "doubt_budget", e->budget,
+                       "doubt_allowance", (double)e->allowance, "reply_tokens", e->reply_tokens, "rejects",
+                       e->rejects, "first_reject", or_null(e->first_reject), "woke_at", or_null(e->woke_at),
+                       "woke_by", wane_wake_name(e->woke_by), "tokens", list),
              false);
 }
 
@@ -121,7 +122,8 @@ static void print_story(const struct gate_story *s) {
                e->prompt_tokens, e->documents);
     out_format("tau        %.3f: a token passes at %.1f to 1 or better\n", (double)e->tau,
                pow(10, (double)e->tau));
-    out_format("rejected   %d of %d tokens; the budget is %d\n\n", e->rejects, e->reply_tokens, e->budget);
+    out_format("rejected   %d of %d tokens; the budget is %d beyond %.3f a token\n\n", e->rejects,
+               e->reply_tokens, e->budget, (double)e->allowance);
     out_format(" index  token                 odds  by   best  gaps                     verdict\n");
     for (size_t i = 0; i < s->count; i++) print_piece(&s->piece[i], e);
 }
@@ -216,13 +218,14 @@ static int info(const struct settings *settings, const char *path) {
     wane_error error = {0};
     if (wane_gate_get_facts(path, &f, &error) != WANE_OK) return cli_fail_wane(&error);
     if (setting_on(settings, SET_JSON)) {
-        out_json(json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:s}",
+        out_json(json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:f, s:s}",
                            "file", path, "model", f.model, "tokenizer", f.tokenizer, "vocab_size",
                            f.vocab_size, "bytes", (json_int_t)f.bytes, "patterns", (json_int_t)f.patterns,
                            "seed", (json_int_t)f.seed, "votes", (json_int_t)f.votes, "positions",
                            (json_int_t)f.positions, "kept", (json_int_t)f.kept, "tokens",
                            (json_int_t)f.tokens, "auc", json_known(f.auc), "ece", json_known(f.ece),
-                           "coverage", json_known(f.coverage), "note", f.note),
+                           "coverage", json_known(f.coverage), "allowance", (double)f.allowance, "note",
+                           f.note),
                  false);
         return EXIT_FINE;
     }
@@ -233,6 +236,7 @@ static int info(const struct settings *settings, const char *path) {
                (unsigned long long)f.seed);
     out_format("patterns   %lu, of %llu tokens\n", (unsigned long)f.patterns, (unsigned long long)f.tokens);
     out_format("held out   AUC %.3f, ECE %.3f, coverage %.1f %%\n", f.auc, f.ece, 100 * f.coverage);
+    out_format("allowance  %.3f: rejections a token that cost no budget\n", (double)f.allowance);
     if (f.note[0] != '\0') out_format("note       %s\n", f.note);
     return EXIT_FINE;
 }
@@ -253,14 +257,14 @@ int command_gate(struct settings *settings) {
 static json_t *report_json(const void *report, const char *output) {
     const wane_gate_report *r = report;
     return json_pack(
-        "{s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:i, s:o}", "file",
-        output, "model", r->model, "tokenizer", r->tokenizer, "records", (json_int_t)r->records, "votes",
-        (json_int_t)r->votes, "unusable_votes", (json_int_t)r->unusable, "positions",
+        "{s:s?, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:f, s:i, s:o}",
+        "file", output, "model", r->model, "tokenizer", r->tokenizer, "records", (json_int_t)r->records,
+        "votes", (json_int_t)r->votes, "unusable_votes", (json_int_t)r->unusable, "positions",
         (json_int_t)r->positions, "kept", (json_int_t)r->kept, "held_out_votes", (json_int_t)r->held_votes,
         "held_out_positions", (json_int_t)r->held_positions, "held_out_kept", (json_int_t)r->held_kept,
         "patterns", (json_int_t)r->patterns, "bytes", (json_int_t)r->bytes, "auc", json_known(r->auc), "ece",
-        json_known(r->ece), "coverage", json_known(r->coverage), "epochs", r->epochs, "seconds",
-        json_ms(r->seconds));
+        json_known(r->ece), "coverage", json_known(r->coverage), "allowance", r->allowance, "epochs",
+        r->epochs, "seconds", json_ms(r->seconds));
 }
 
 static void print_report(const void *report, const char *output) {
@@ -276,6 +280,7 @@ static void print_report(const void *report, const char *output) {
     out_format(
         "AUC        %.3f\nECE        %.3f\ncoverage   %.1f %% of the held-out tokens, by %llu patterns\n",
         r->auc, r->ece, 100 * r->coverage, (unsigned long long)r->patterns);
+    out_format("allowance  %.3f: three of four answers have fewer rejections a token\n", r->allowance);
     if (output != NULL) out_format("gate       %s, %.1f KB\n", output, (double)r->bytes / 1e3);
 }
 

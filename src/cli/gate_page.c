@@ -93,7 +93,8 @@ void gate_page(const struct gate_story *s) {
     put_row("prompt", "%d tokens, entropy %.3f bits, %d documents", e->prompt_tokens, e->entropy,
             e->documents);
     put_row("tau", "%.3f: a token passes at %.1f to 1 or better", (double)e->tau, pow(10, (double)e->tau));
-    put_row("reply", "%d tokens, %d rejected; the budget is %d", e->reply_tokens, e->rejects, e->budget);
+    put_row("reply", "%d tokens, %d rejected; the budget is %d beyond %.3f a token", e->reply_tokens,
+            e->rejects, e->budget, (double)e->allowance);
     if (e->first_reject >= 0) put_row("fork", "at token %d", e->first_reject);
     if (e->woke_at >= 0) put_row("wake", "at token %d, by %s", e->woke_at, wane_wake_name(e->woke_by));
     if (e->woke_at < 0) put_row("wake", "none: the vote sleeps");

@@ -12,7 +12,7 @@ static int first_ask(const wane_quality *q, const wane_sampling *s) {
 }
 
 void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, const wane_sampling *sampling,
-                       double entropy, int documents) {
+                       double entropy, int documents, float usual) {
     float temperature = sampling->temperature;
     bool hot = quality->forced_every > 0 && temperature > quality->forced_above;
     *doubt = (struct wane__doubt){
@@ -21,6 +21,7 @@ void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, c
         .entropy = entropy,
         .documents = documents,
         .budget = quality->doubt_budget,
+        .allowance = quality->doubt_allowance >= 0 ? quality->doubt_allowance : usual,
         .revival_after = quality->revival_after,
         .revival_top = quality->revival_top,
         .forced_every = hot ? quality->forced_every : 0,
@@ -35,6 +36,14 @@ bool wane__doubt_forced(const struct wane__doubt *doubt, int index) {
     return doubt->forced_every > 0 && (index + 1) % doubt->forced_every == 0;
 }
 
+/* A token that passed takes the usual doubt off. Where an answer would fork is forgotten with the last of it. */
+static void settle(struct wane__doubt *doubt) {
+    doubt->level -= doubt->allowance;
+    if (doubt->level > 0 || doubt->allowance == 0) return;
+    doubt->level = 0;
+    doubt->first_reject = -1;
+}
+
 void wane__doubt_judge(struct wane__doubt *doubt, const struct wane__gate *gate,
                        const struct wane__gate_view *view, int index, struct wane__verdict *verdict) {
     *verdict = (struct wane__verdict){.judged = true, .tau = doubt->tau, .view = *view};
@@ -45,12 +54,18 @@ void wane__doubt_judge(struct wane__doubt *doubt, const struct wane__gate *gate,
         verdict->lut = wane__gate_lut_find(&gate->lut, view->pattern, &verdict->odds);
     if (!verdict->lut) verdict->odds = wane__gate_run(&gate->net, view->pattern);
     verdict->reject = !(verdict->odds >= doubt->tau);
-    if (!verdict->reject) return;
+    if (!verdict->reject) {
+        if (!doubt->wakes) settle(doubt);
+        return;
+    }
     verdict->reason = verdict->forced    ? WANE_WAKE_FORCED
                       : verdict->revival ? WANE_WAKE_REVIVAL
                                          : WANE_WAKE_DOUBT;
-    if (doubt->rejects++ == 0) doubt->first_reject = index;
-    if (doubt->wakes || doubt->rejects <= doubt->budget) return;
+    doubt->rejects++;
+    if (doubt->wakes) return;
+    if (!(doubt->level > 0)) doubt->first_reject = index;
+    doubt->level += 1 - doubt->allowance;
+    if (!(doubt->level > (float)doubt->budget)) return;
     doubt->wakes = verdict->woke = true;
     doubt->woke_at = index;
     doubt->woke_by = verdict->reason;

@@ -1,8 +1,11 @@
 /*
  * arbiter.h - PASS or REJECT for each token, and the doubt that a reply may spend before a vote wakes.
  *
- * A token passes when its odds are at least tau, and is rejected otherwise: a rejection changes nothing but a count. The first one
- * remembers where it was, because other answers would fork there; the one that exceeds the budget wakes the vote.
+ * A token passes when its odds are at least tau, and is rejected otherwise: a rejection changes nothing but a count. Doubt is the count of
+ * rejections beyond what is usual: each one adds 1, each judged token takes `allowance` off, and it never falls below 0 (the statistic of
+ * a one-sided CUSUM: Page, Continuous inspection schemes, Biometrika 41, 1954). The rejection with which doubt last rose from 0 remembers
+ * where it was, because other answers would fork there; the one with which doubt exceeds the budget wakes the vote. With an allowance
+ * of 0 that is the count of all rejections, and the fork is at the first one.
  *
  * Two rules do not trust the cheap look. Revival: far into a reply, and where no token stands out, the net runs even where the LUT knows
  * the answer; its bits are the same, so that nothing but a count shows it. Forced checks: a hot request draws from flatter shares than
@@ -22,15 +25,17 @@ struct wane__doubt {
     double entropy; /* of the prompt's tokens, bits */
     int documents;  /* in the prompt */
     int budget, revival_after;
+    float allowance;
     float revival_top;
     int forced_every; /* 0: the request is not hot */
     double hot_scale; /* its temperature's inverse */
     int ask;          /* candidates to ask a row for at first: what its draw will ask for anyway, or a few */
     /* So far. */
     int rejects;
-    int first_reject;       /* index in the reply of the first rejected token: where a vote forks; -1: none */
-    int woke_at;            /* of the one that woke the vote; -1: none */
-    bool wakes;             /* the budget is spent; stays so */
+    float level;      /* doubt */
+    int first_reject; /* index in the reply of the rejection that doubt stands on: where a vote forks; -1: none */
+    int woke_at;      /* of the one that woke the vote; -1: none */
+    bool wakes;       /* the budget is spent; stays so */
     enum wane_wake woke_by; /* WANE_WAKE_NONE: nothing did */
 };
 
@@ -45,9 +50,12 @@ struct wane__verdict {
     struct wane__gate_view view;
 };
 
-/* For a new reply. With one answer or a greedy request a vote cannot change anything: off. */
+/*
+ * For a new reply. `usual` is the gate's own allowance, for a quality that does not name one. With one answer or a greedy request a vote
+ * cannot change anything: off.
+ */
 void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, const wane_sampling *sampling,
-                       double entropy, int documents);
+                       double entropy, int documents, float usual);
 /* Is token `index` of the reply judged by the shares that it is drawn from? */
 bool wane__doubt_forced(const struct wane__doubt *doubt, int index);
 /* Judge token `index` of the reply by what its row looks like (at hot_scale, when it is forced). */

@@ -22,9 +22,10 @@ struct wane__gate_made {
     char model[33], tokenizer[33]; /* digests, 32 hexadecimal digits */
     int vocab_size;
     uint64_t seed;
-    uint64_t votes, positions, kept;     /* that were used; of the positions, those that a vote left alone */
-    uint64_t tokens;                     /* whose patterns were seen */
-    double auc, ece, coverage;           /* on what was held out; NaN: unknown */
+    uint64_t votes, positions, kept; /* that were used; of the positions, those that a vote left alone */
+    uint64_t tokens;                 /* whose patterns were seen */
+    double auc, ece, coverage;       /* on what was held out; NaN: unknown */
+    float allowance; /* usual doubt: rejections a token, which three of four answers stay below; 0..1 */
     char note[WANE__GATE_NOTE_MOST + 1]; /* in words, UTF-8 */
 };
 

@@ -8,7 +8,8 @@
  *     14  bins  2         56  kept           112  bytes of the note
  *     16  hidden 2        64  tokens         116  reserved, 0
  *     18  candidates 2    72  vocabulary     120  XXH3-64 of the patterns' odds
- *     20  reserved, 0     76  reserved, 0    128  model, tokenizer: 32 letters each
+ *     20  allowance, float                   128  model, tokenizer: 32 letters each
+ *     24  reserved, 0     76  reserved, 0
  */
 #include "core/buf.h"
 #include "core/bytes.h"
@@ -87,6 +88,7 @@ static void put_head(uint8_t *head, const struct wane__gate *gate, uint32_t list
     wane__put(head + 14, WANE__GATE_BINS, 2);
     wane__put(head + 16, WANE__GATE_HIDDEN, 2);
     wane__put(head + 18, WANE__GATE_OVER, 2);
+    wane__put_float(head + 20, m->allowance);
     wane__put(head + 32, m->seed, 8);
     wane__put(head + 40, m->votes, 8);
     wane__put(head + 48, m->positions, 8);
@@ -175,6 +177,7 @@ static int damaged(const struct input *in, const char *what) {
 
 static int read_made(const struct input *in, struct wane__gate_made *m) {
     const uint8_t *head = in->bytes;
+    m->allowance = wane__get_float(head + 20);
     m->seed = wane__get(head + 32, 8);
     m->votes = wane__get(head + 40, 8);
     m->positions = wane__get(head + 48, 8);
@@ -186,6 +189,7 @@ static int read_made(const struct input *in, struct wane__gate_made *m) {
     m->coverage = wane__get_share(head + 96);
     if (vocab_size < 1 || vocab_size > INT32_MAX) return damaged(in, "its vocabulary has no size");
     m->vocab_size = (int)vocab_size;
+    if (!(m->allowance >= 0 && m->allowance <= 1)) return damaged(in, "its allowance of doubt is no share");
     if (!wane__is_digest(head + 128) || !wane__is_digest(head + 160))
         return damaged(in, "it does not say of which model it is");
     memcpy(m->model, head + 128, 32);

@@ -195,6 +195,7 @@ static uint8_t *make_file(size_t patterns, size_t *size) {
     static uint32_t pattern[3000];
     static struct wane__gate_net net;
     struct wane__gate_made made = gate_made(digest, digest);
+    made.allowance = 0.25f;
     uint8_t *bytes = NULL;
     gate_random(&net, 3);
     size_t count = gate_patterns(pattern, patterns, 4);
@@ -226,6 +227,7 @@ static void test_file(void **state) {
         assert_string_equal(gate->made.model, digest);
         assert_string_equal(gate->made.note, "made up");
         assert_true(gate->made.votes == 10 && gate->made.auc == 0.9 && gate->made.vocab_size == 384);
+        assert_true(gate->made.allowance == 0.25f);
         assert_int_equal(wane__gate_save(gate, &again, &again_size, NULL), WANE_OK);
         assert_int_equal(size, again_size);
         assert_memory_equal(bytes, again, size);
@@ -267,6 +269,9 @@ static void test_file_forged(void **state) {
         {8, 2, 4, "form 2"},
         {12, 5, 2, "other sizes"},
         {18, 64, 2, "other sizes"},
+        {20, 0x7fc00000, 4, "allowance"}, /* not a number */
+        {20, 0x3f800001, 4, "allowance"}, /* above 1 */
+        {20, 0xb0000000, 4, "allowance"}, /* below 0 */
         {72, 0, 4, "vocabulary"},
         {104, 3, 4, "patterns"},
         {104, UINT32_MAX, 4, "more patterns than there are"},
@@ -323,7 +328,7 @@ static struct wane__doubt doubt_of(wane_quality *q, float temperature) {
     q->odds_base = 1;
     q->odds_entropy = 0;
     wane_sampling sampling = {.temperature = temperature, .top_k = 40};
-    wane__doubt_begin(&doubt, q, &sampling, 3, 0);
+    wane__doubt_begin(&doubt, q, &sampling, 3, 0, 0);
     return doubt;
 }
 
@@ -354,6 +359,37 @@ static void test_doubt(void **state) {
     wane__gate_free(gate);
 }
 
+/* What is usual is forgiven, token by token; an answer would fork where the doubt began that woke the vote. */
+static void test_allowance(void **state) {
+    (void)state;
+    struct wane__gate *gate = line_gate(true);
+    wane_quality q;
+    wane_quality_init(&q);
+    q.doubt_budget = 2;
+    q.doubt_allowance = 0.5f;
+    struct wane__doubt d = doubt_of(&q, 0.8f);
+    for (int i = 0; i < 1000; i++) { /* as many as are usual */
+        assert_false(judge(&d, gate, i % 2 == 0 ? 9 : 10, 0.5, i).woke);
+        assert_int_equal(d.first_reject, i % 2 == 0 ? i : -1);
+    }
+    for (int i = 1000; i < 1007; i++) { /* two of three: 0.5, 1, 0.5, 1, 1.5, 1, 1.5 */
+        assert_false(judge(&d, gate, i % 3 != 0 ? 9 : 10, 0.5, i).woke);
+        assert_int_equal(d.first_reject, 1000);
+    }
+    assert_false(judge(&d, gate, 9, 0.5, 1007).woke); /* 2: not above */
+    assert_true(judge(&d, gate, 9, 0.5, 1008).woke);
+    for (int i = 1009; i < 1100; i++) assert_false(judge(&d, gate, 10, 0.5, i).reject);
+    assert_true(d.wakes && d.woke_at == 1008 && d.first_reject == 1000); /* stays */
+    q.doubt_allowance = 1;                                               /* nothing is ever unusual */
+    d = doubt_of(&q, 0.8f);
+    for (int i = 0; i < 100; i++) assert_false(judge(&d, gate, 0, 0.5, i).woke);
+    q.doubt_allowance = -1; /* the gate's own */
+    wane_sampling sampling = {.temperature = 0.8f};
+    wane__doubt_begin(&d, &q, &sampling, 3, 0, 0.375f);
+    assert_true(d.allowance == 0.375f);
+    wane__gate_free(gate);
+}
+
 static void test_off(void **state) {
     (void)state;
     wane_quality q;
@@ -380,7 +416,7 @@ static void test_ask(void **state) {
         q.clamp = cases[i].clamp;
         q.token_vote = cases[i].vote;
         q.rules = false;
-        wane__doubt_begin(&doubt, &q, &sampling, 3, 0);
+        wane__doubt_begin(&doubt, &q, &sampling, 3, 0, 0);
         assert_int_equal(doubt.ask, cases[i].ask);
     }
 }
@@ -556,6 +592,7 @@ int main(void) {
         cmocka_unit_test(test_file_damaged),
         cmocka_unit_test(test_file_forged),
         cmocka_unit_test(test_doubt),
+        cmocka_unit_test(test_allowance),
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_revival),

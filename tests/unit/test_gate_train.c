@@ -326,6 +326,7 @@ static void test_file(void **state) {
     assert_int_equal(wane_gate_get_facts(gate, &facts, &error), WANE_OK);
     assert_string_equal(facts.model, rig_origin.model);
     assert_string_equal(facts.note, "of a test");
+    assert_true(facts.allowance > 0 && facts.allowance < 1 && facts.allowance == (float)report.allowance);
     assert_true(facts.auc == report.auc && facts.patterns == report.patterns && facts.votes == 400);
     wane__buf_free(&text);
     rig_folder_remove(&folder);

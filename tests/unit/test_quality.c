@@ -33,6 +33,7 @@ static const struct field fields[] = {
     FIELD(odds_documents, true, 0, 10),
     FIELD(documents, false, 0, 1 << 20),
     FIELD(doubt_budget, false, 0, 1 << 24),
+    FIELD(doubt_allowance, true, -1, 1),
     FIELD(revival_after, false, 0, 1 << 24),
     FIELD(revival_top, true, 0, 1),
     FIELD(forced_above, true, 0, 100),
