@@ -3,16 +3,17 @@
 
 usage: quality.py run FOLDER --set gsm8k|humaneval --data FILE.gz --model NAME [--items N] [--modes off,legacy,wane]
                   [--budgets 8,0,2,32] [--temperature 0.8] [--threads N] [--slots 4] [--seed 1] [--max-tokens 400]
-                  [--at-once N] [--turn 12] [--record] [--seconds N] [--gate FILE] [--wane build/wane] [--json FILE]
+                  [--at-once N] [--turn 12] [--record] [--seconds N] [--gate FILE] [--set-wane WORDS] [--wane build/wane]
+                  [--json FILE]
        quality.py report FOLDER [--json FILE]
 
 run: start `wane serve` in each mode by turns, --turn items each, and send it the items of the set, several at once. --items takes
 the first so many of the set in an order that the seed makes; 0: all. An item has the same seed in all modes. In mode wane there is
 one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve.
---at-once N: so many requests at once (as many as slots; a vote takes three of these). --record: keep traces in FOLDER/traces. Each
-finished request is a line of FOLDER/replies.jsonl: a run that was stopped, or that stopped itself after about --seconds, goes on where
-it was, also with more items, modes or budgets. The report goes to standard output and to FOLDER/report.json; `report` makes it anew of
-what is there.
+--set-wane WORDS: more options of the server in mode wane. --at-once N: so many requests at once (as many as slots; a vote takes
+three of these). --record: keep traces in FOLDER/traces. Each finished request is a line of FOLDER/replies.jsonl: a run that was
+stopped, or that stopped itself after about --seconds, goes on where it was, also with more items, modes or budgets. The report goes to
+standard output and to FOLDER/report.json; `report` makes it anew of what is there.
 
 gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the
 item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's
@@ -29,6 +30,7 @@ import math
 import pathlib
 import random
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -268,6 +270,8 @@ class Server(serving.Server):
         options = ["--breaker-wakes", "0", "--mode", mode]
         if budget is not None:
             options += ["--doubt-budget", str(budget)]
+        if mode == "wane":
+            options += shlex.split(args.set_wane)
         if args.gate:
             options += ["--gate", args.gate]
         if args.record:
@@ -292,6 +296,7 @@ class Run(serving.Run):
         self.kind = SETS[args.set]
         self.items = read_items(self.kind, args.data, args.items, args.seed)
         settings = {name: getattr(args, name) for name in ("set", "model", "temperature", "max_tokens", "seed", "slots", "threads", "gate")}
+        settings["set_wane"] = args.set_wane
         settings["data"] = hashlib.sha256(pathlib.Path(args.data).read_bytes()).hexdigest()[:16]
         settings["wane"] = version_of(args.wane)
         more = {"modes": args.modes, "budgets": args.budgets, "count": len(self.items),
@@ -388,6 +393,7 @@ def main():
     parser.add_argument("--max-tokens", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--gate")
+    parser.add_argument("--set-wane", default="")
     parser.add_argument("--wane", default="build/wane")
     parser.add_argument("--json")
     args = parser.parse_args()

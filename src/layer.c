@@ -215,7 +215,7 @@ int wane__layer_step(struct wane__reply *reply, int row, wane_event *event, wane
     double missed = result == WANE_OK ? wane__table_missed(reply) : 0;
     if (result == WANE_OK && reply->governor.on) wane__model_governor_stage(reply, row);
     if (result == WANE_OK) result = stage_sample(reply, row, error);
-    if (result == WANE_OK && reply->gate.on) wane__model_gate_stage(reply);
+    if (result == WANE_OK && reply->gate.on) result = wane__model_gate_stage(reply, error);
     double done = wane__now();
     if (result == WANE_OK && reply->viewing) wane__view_token(reply, done - began);
     wane__rows_spent(reply->rows, done - began);

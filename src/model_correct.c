@@ -51,6 +51,16 @@ int wane__correct_stage(struct wane__reply *reply, struct wane__source *source, 
     return wane__correction_draw(&reply->correction, reply->sampler, source, index, choice, did, error);
 }
 
+int wane__correct_again(struct wane__reply *reply, struct wane__source *source, int votes,
+                        struct wane__choice *choice, wane_error *error) {
+    struct wane__corrected did = {
+        0}; /* not counted: the token was, and what it is now is said by whoever asks for this */
+    reply->correction.more_votes = votes;
+    int status = wane__correct_stage(reply, source, choice, &did, error);
+    reply->correction.more_votes = 0;
+    return status;
+}
+
 static void add(atomic_ullong *counter, unsigned more) {
     if (more > 0) wane__count_more(counter, more);
 }

@@ -79,9 +79,13 @@ int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *gen
 
 /* ------------------------------------------------------------------ the stage */
 
+static struct wane__source *source_of(struct wane__reply *reply) {
+    return reply->row.checked ? &reply->row.dense.source : reply->row.source;
+}
+
 /* A few candidates mostly tell the pattern: what the others can add to the sum moves no gap into another bin. */
 static bool look(struct wane__reply *reply, double scale, struct wane__gate_view *view) {
-    struct wane__source *source = reply->row.checked ? &reply->row.dense.source : reply->row.source;
+    struct wane__source *source = source_of(reply);
     struct wane__candidate list[WANE__GATE_OVER];
     if (source == NULL) return false; /* a body without a head, for measuring */
     for (int ask = reply->gate.ask;; ask = ask < MORE ? MORE : WANE__GATE_OVER) {
@@ -109,18 +113,38 @@ static void note(struct wane__model_gate *gate, const struct wane__verdict *v) {
     wane__step_enter();
 }
 
-void wane__model_gate_stage(struct wane__reply *reply) {
+/* The verdict is the row's alone, whatever was drawn, so that this is one draw from the sharper distribution, and no second chance. */
+static int vote_more(struct wane__reply *reply, wane_error *error) {
+    struct wane__model_gate *gate = reply->rows->gate;
+    struct wane__step *step = &reply->step;
+    struct wane__choice choice = {.token = -1};
+    int status = wane__correct_again(reply, source_of(reply), reply->quality.doubt_votes, &choice, error);
+    if (status != WANE_OK) return status;
+    wane__count(&gate->revoted);
+    if (choice.token != step->choice.token) {
+        wane__count(&gate->revoted_changed);
+        step->changed = true;
+        step->is_end = reply->engine->ops->is_end(reply->engine, choice.token);
+    }
+    step->choice = choice;
+    return WANE_OK;
+}
+
+int wane__model_gate_stage(struct wane__reply *reply, wane_error *error) {
     struct wane__model_gate *gate = reply->rows->gate;
     struct wane__step *step = &reply->step;
     struct wane__gate_view view;
     bool forced = wane__doubt_forced(&reply->gate, step->index);
     if (step->slmt_used && !forced) {
         wane__count(&gate->table_passed);
-        return;
+        return WANE_OK;
     }
-    if (!look(reply, forced ? reply->gate.hot_scale : 1, &view)) return;
+    if (!look(reply, forced ? reply->gate.hot_scale : 1, &view)) return WANE_OK;
     wane__doubt_judge(&reply->gate, gate->gate, &view, step->index, &step->verdict);
     note(gate, &step->verdict);
+    bool again = step->verdict.reject && !step->slmt_used && reply->quality.doubt_votes > 0 &&
+                 reply->correction.mode == WANE_MODE_WANE;
+    return again ? vote_more(reply, error) : WANE_OK;
 }
 
 /* ------------------------------------------------------------- a model's gate */
@@ -232,6 +256,8 @@ void wane_model_get_gate_state(wane_model *model, wane_gate_state *state) {
     state->revival = read_count(&g->revival);
     state->forced = read_count(&g->forced);
     state->rejects = read_count(&g->rejects);
+    state->revoted = read_count(&g->revoted);
+    state->revoted_changed = read_count(&g->revoted_changed);
     for (int i = 0; i < WANE_WAKES; i++) {
         state->rejects_by[i] = read_count(&g->rejects_by[i]);
         state->wakes[i] = read_count(&g->wakes[i]);

@@ -22,7 +22,7 @@ struct wane__model_gate {
     char *path;
     struct wane__breaker *breaker; /* NULL: none */
     float breaker_temperature;
-    atomic_ullong judged, lookups, lut_hits, table_passed, revival, forced, rejects;
+    atomic_ullong judged, lookups, lut_hits, table_passed, revival, forced, rejects, revoted, revoted_changed;
     atomic_ullong rejects_by[WANE_WAKES], wakes[WANE_WAKES];
 };
 
@@ -35,8 +35,9 @@ const wane_generation *wane__model_gate_admit(struct wane__model_gate *gate, con
 int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *generation, wane_error *error);
 /*
  * The stage, for a reply whose gate is on, when its token is drawn and not yet accepted: fills the step's verdict. Tokens in contexts that the table knows pass without a look, unless
- * the token is due for a forced check. A row that cannot be looked at is not judged; that is the draw's to report. Allocates nothing.
+ * the token is due for a forced check. A row that cannot be looked at is not judged; that is the draw's to report. A token in doubt is
+ * drawn again, by the same random number, from what the quality's doubt_votes make of its distribution. Allocates nothing.
  */
-void wane__model_gate_stage(struct wane__reply *reply);
+int wane__model_gate_stage(struct wane__reply *reply, wane_error *error);
 
 #endif

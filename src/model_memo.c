@@ -40,7 +40,8 @@ static void add_quality(XXH3_state_t *state, const wane_quality *q) {
     if (q == NULL || q->mode == WANE_MODE_OFF) return;
     const int whole[] = {q->mode,          q->clamp,        q->dialogue_scale, q->token_vote,
                          q->rules,         q->answers,      q->documents,      q->doubt_budget,
-                         q->revival_after, q->forced_every, q->breaker_wakes,  q->breaker_seconds};
+                         q->revival_after, q->forced_every, q->breaker_wakes,  q->breaker_seconds,
+                         q->doubt_votes};
     const float real[] = {q->dialogue_slope,      q->dialogue_floor, q->hold,        q->odds_base,
                           q->odds_entropy,        q->odds_documents, q->revival_top, q->forced_above,
                           q->breaker_temperature, q->doubt_allowance};

@@ -63,8 +63,9 @@ typedef struct wane_gate_state {
     uint64_t table_passed;    /* tokens in contexts that the table knows: passed without a look */
     uint64_t revival, forced; /* judged tokens for which these rules were at work              */
     uint64_t rejects;
-    uint64_t rejects_by[WANE_WAKES]; /* by WANE_WAKE_…                                           */
-    uint64_t wakes[WANE_WAKES];      /* the same; NONE stays 0                                   */
+    uint64_t revoted, revoted_changed; /* of them, drawn by more votes; … which gave another token */
+    uint64_t rejects_by[WANE_WAKES];   /* by WANE_WAKE_…                                           */
+    uint64_t wakes[WANE_WAKES];        /* the same; NONE stays 0                                   */
     bool breaker_out;
     uint64_t breaker_trips;
     int breaker_recent; /* wakes in its window, up to one more than it allows           */

@@ -56,6 +56,7 @@ struct wane_quality {
     int doubt_budget; /* tokens in doubt, beyond what is usual, before the vote wakes; default 8; 0: the first one wakes it */
     float
         doubt_allowance; /* doubt a token that is usual, and forgiven; 0..1; default -1: what the gate's file says; 0: all counts */
+    int doubt_votes; /* votes of three over votes that a token in doubt is drawn by, beside its own; 0..8; default 3 */
 
     /* Revival: where the cheap test is not trusted. */
     int revival_after;  /* tokens of a reply; default 1024; 0: off            */

@@ -43,6 +43,7 @@ static void fill(const struct settings *all, const struct settings *own, wane_qu
     q->documents = whole(all, own, SET_DOCUMENTS);
     q->doubt_budget = whole(all, own, SET_DOUBT_BUDGET);
     q->doubt_allowance = real(all, own, SET_DOUBT_ALLOWANCE);
+    q->doubt_votes = whole(all, own, SET_DOUBT_VOTES);
     q->revival_after = whole(all, own, SET_REVIVAL_AFTER);
     q->revival_top = real(all, own, SET_REVIVAL_TOP);
     q->forced_above = real(all, own, SET_FORCED_ABOVE);

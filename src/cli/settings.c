@@ -227,6 +227,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         JUDGES, "tokens in doubt, beyond what is usual, before a reply's answers are voted on"),
     [SET_DOUBT_ALLOWANCE] = NUMBER("Quality", "doubt-allowance", 0, "WANE_DOUBT_ALLOWANCE", "quality.doubt_allowance", TYPE_REAL, -1, 1, "-1",
         JUDGES, "doubt a token that is usual and costs no budget; -1: what the gate says; 0: all doubt counts"),
+    [SET_DOUBT_VOTES] = NUMBER("Quality", "doubt-votes", 0, "WANE_DOUBT_VOTES", "quality.doubt_votes", TYPE_INTEGER, 0, 8, "3",
+        JUDGES, "votes over votes that a token in doubt is drawn by, beside its own; more: surer; 0: none"),
     [SET_REVIVAL_AFTER] = NUMBER("Quality", "revival-after", 0, "WANE_REVIVAL_AFTER", "quality.revival_after", TYPE_INTEGER, 0, 16777216, "1024",
         JUDGES, "tokens of a reply after which unsure tokens are looked at closely; 0: never"),
     [SET_REVIVAL_TOP] = NUMBER("Quality", "revival-top", 0, "WANE_REVIVAL_TOP", "quality.revival_top", TYPE_REAL, 0, 1, "0.35",

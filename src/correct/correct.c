@@ -107,15 +107,28 @@ static int draw_at(struct draw *d, bool greedy, double scale) {
     return wane__vote_draw(weight, d->pool.support, number(d, WANE__DRAW_FIRST));
 }
 
+/* Votes over votes: three of them, each over three winners, are one over nine draws, and so on. */
+static void vote_again(struct draw *d) {
+    double before[MOST];
+    for (int i = 0; i < d->c->more_votes; i++) {
+        memcpy(before, d->voted, (size_t)d->count * sizeof *before);
+        wane__vote_closed(before, d->count, d->voted);
+    }
+}
+
 /* `first` is the ordinary draw; leaves the distribution of the winner in `voted`. */
 static int vote(struct draw *d, int first) {
     const struct wane__correction *c = d->c;
     spread(d, c->greedy, c->scale);
-    if (!c->part[WANE__PART_VOTE]) {
+    if (!c->part[WANE__PART_VOTE] && c->more_votes == 0) {
         memcpy(d->voted, d->p, (size_t)d->count * sizeof *d->p);
         return first;
     }
-    wane__vote_closed(d->p, d->count, d->voted);
+    if (c->part[WANE__PART_VOTE])
+        wane__vote_closed(d->p, d->count, d->voted);
+    else
+        memcpy(d->voted, d->p, (size_t)d->count * sizeof *d->p);
+    vote_again(d);
     if (c->mode == WANE_MODE_WANE) return wane__vote_draw(d->voted, d->count, number(d, WANE__DRAW_FIRST));
     d->did->draws += 2;
     int second = wane__vote_draw(d->p, d->count, number(d, WANE__DRAW_SECOND));

@@ -27,6 +27,7 @@ struct wane__correction {
     int most;                  /* candidates                                               */
     double plain_scale, scale; /* the temperature's inverse, likewise                      */
     double hold;
+    int more_votes;                /* of three, each over the winner of the one before; 0; WANE only */
     struct wane__correction_heat { /* as the request has it; steering changes the fields above */
         bool plain_greedy, greedy, dialogue;
         double plain_scale, scale;

@@ -3,6 +3,8 @@
 
 #include "gate/dtg.h"
 
+#include <limits.h>
+
 /* Corrected draws take all that clamp and top-k leave; an uncorrected one mostly makes do with a few. */
 static int first_ask(const wane_quality *q, const wane_sampling *s) {
     enum { FEW = 8 };
@@ -16,11 +18,11 @@ void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, c
     float temperature = sampling->temperature;
     bool hot = quality->forced_every > 0 && temperature > quality->forced_above;
     *doubt = (struct wane__doubt){
-        .on = quality->answers > 1 && temperature > 0,
+        .on = (quality->answers > 1 || quality->doubt_votes > 0) && temperature > 0,
         .tau = wane__gate_tau(quality, entropy, documents),
         .entropy = entropy,
         .documents = documents,
-        .budget = quality->doubt_budget,
+        .budget = quality->answers > 1 ? quality->doubt_budget : INT_MAX, /* nothing to wake */
         .allowance = quality->doubt_allowance >= 0 ? quality->doubt_allowance : usual,
         .revival_after = quality->revival_after,
         .revival_top = quality->revival_top,

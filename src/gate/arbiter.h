@@ -51,8 +51,8 @@ struct wane__verdict {
 };
 
 /*
- * For a new reply. `usual` is the gate's own allowance, for a quality that does not name one. With one answer or a greedy request a vote
- * cannot change anything: off.
+ * For a new reply. `usual` is the gate's own allowance, for a quality that does not name one. A greedy request, or one with a single answer
+ * and no doubt_votes, cannot be changed by anything that doubt leads to: off.
  */
 void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, const wane_sampling *sampling,
                        double entropy, int documents, float usual);

@@ -24,6 +24,9 @@ void wane__metrics_write_gate(const wane_gate_state *g, const char *model, struc
     static const char gauge[] = "gauge", counter[] = "counter";
     by_reason(out, "sfcl_fallback_total", model, "Wakes of the vote over answers, by reason.", g->wakes);
     by_reason(out, "wane_gate_rejects_total", NULL, "Tokens in doubt, by reason.", g->rejects_by);
+    wane__metric_whole(out, "wane_gate_revoted_total", counter, "Of these, drawn by more votes.", g->revoted);
+    wane__metric_whole(out, "wane_gate_revoted_changed_total", counter,
+                       "Of those, tokens that more votes changed.", g->revoted_changed);
     wane__metric_whole(out, "wane_gate_on", gauge, "1 while the model has a gate.", g->given);
     wane__metric_whole(out, "wane_gate_patterns", gauge, "Patterns in its table.", g->patterns);
     wane__metric_whole(out, "wane_gate_judged_total", counter, "Tokens that it judged.", g->judged);

@@ -397,6 +397,8 @@ static void test_off(void **state) {
     assert_true(doubt_of(&q, 0.1f).on);
     assert_false(doubt_of(&q, 0).on); /* all answers are the same one */
     q.answers = 1;
+    assert_true(doubt_of(&q, 0.8f).on); /* tokens in doubt are drawn by more votes */
+    q.doubt_votes = 0;
     assert_false(doubt_of(&q, 0.8f).on);
 }
 

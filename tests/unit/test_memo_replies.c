@@ -144,17 +144,17 @@ static void test_not_repeated(void **unused) {
 }
 
 static void change_quality(wane_quality *q, int field) {
-    int *whole[] = {&q->clamp,        &q->dialogue_scale, &q->answers,
-                    &q->documents,    &q->doubt_budget,   &q->revival_after,
-                    &q->forced_every, &q->breaker_wakes,  &q->breaker_seconds};
+    int *whole[] = {&q->clamp,           &q->dialogue_scale, &q->answers,      &q->documents,
+                    &q->doubt_budget,    &q->revival_after,  &q->forced_every, &q->breaker_wakes,
+                    &q->breaker_seconds, &q->doubt_votes};
     float *real[] = {&q->dialogue_slope,      &q->dialogue_floor, &q->hold,        &q->odds_base,
                      &q->odds_entropy,        &q->odds_documents, &q->revival_top, &q->forced_above,
                      &q->breaker_temperature, &q->doubt_allowance};
-    if (field < 9) *whole[field] += 1;
-    if (field >= 9 && field < 19) *real[field - 9] = nextafterf(*real[field - 9], 2);
-    if (field == 19) q->mode = WANE_MODE_LEGACY;
-    if (field == 20) q->token_vote = false;
-    if (field == 21) q->rules = false;
+    if (field < 10) *whole[field] += 1;
+    if (field >= 10 && field < 20) *real[field - 10] = nextafterf(*real[field - 10], 2);
+    if (field == 20) q->mode = WANE_MODE_LEGACY;
+    if (field == 21) q->token_vote = false;
+    if (field == 22) q->rules = false;
 }
 
 /* Each field of the settings makes another request of it; what cannot matter to a greedy one does not. */
@@ -177,7 +177,7 @@ static void test_what_counts(void **unused) {
     base_quality.mode = WANE_MODE_WANE;
     wane__recall_init(&base, &start);
     assert_true(other.digest.low != base.digest.low);
-    for (int field = 0; field < 12 + 22; field++) {
+    for (int field = 0; field < 12 + 23; field++) {
         wane_generation g = start;
         wane_quality q = base_quality;
         wane_sampling *s = &g.sampling;

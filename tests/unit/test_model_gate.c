@@ -50,6 +50,7 @@ static wane_quality quality_of(int mode) {
     q.clamp = 0; /* single tokens are not what this is about */
     q.dialogue_slope = 0;
     q.token_vote = q.rules = false;
+    q.doubt_votes = 0;
     return q;
 }
 
@@ -315,6 +316,43 @@ static void test_doubt(void **state) {
     wane_model_free(model);
 }
 
+/* Enough votes over votes make the best token of every one in doubt; one that passed stays as it was drawn. */
+static void test_doubt_votes(void **state) {
+    (void)state;
+    wane_model *model = make_model(false);
+    wane_quality q = quality_of(WANE_MODE_WANE);
+    wane_generation g = generation_of(&q, 60);
+    int32_t plain[MOST], surer[MOST];
+    g.sampling.temperature = 1.5f;
+    q.forced_every = 0;
+    q.answers = 1; /* nobody votes over answers: doubt is good for this alone */
+    q.token_vote = true;
+    give_gate(model, 9, 0); /* everything passes */
+    q.doubt_votes = 8;
+    say(model, &g, surer);
+    assert_int_equal(state_of(model).judged, 60);
+    assert_int_equal(state_of(model).revoted, 0);
+    q.doubt_votes = 0;
+    say(model, &g, plain);
+    assert_memory_equal(plain, surer, 60 * sizeof *plain);
+    give_gate(model, -9, 0); /* nothing does */
+    q.doubt_votes = 8;
+    say(model, &g, surer);
+    assert_memory_not_equal(plain, surer, 60 * sizeof *plain);
+    wane_gate_state s = state_of(model);
+    assert_int_equal(s.revoted, 60);
+    assert_true(s.revoted_changed > 0 && s.revoted_changed < 60);
+    for (int i = WANE_WAKE_NONE; i < WANE_WAKES; i++) assert_int_equal(s.wakes[i], 0);
+    g.sampling.temperature = 0;
+    say(model, &g, plain);
+    assert_memory_equal(plain, surer, 60 * sizeof *plain);
+    q.token_vote = false; /* nothing is corrected, so that nothing is voted on either */
+    g.sampling.temperature = 1.5f;
+    say(model, &g, plain);
+    assert_int_equal(state_of(model).revoted, 60);
+    wane_model_free(model);
+}
+
 /* A hot request's fifth tokens are judged by the shares that they are drawn from, and only those. */
 static void test_hot(void **state) {
     (void)state;
@@ -462,9 +500,9 @@ int main(void) {
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_tau),
         cmocka_unit_test(test_as_recorded), cmocka_unit_test(test_changes_nothing),
         cmocka_unit_test(test_off),         cmocka_unit_test(test_doubt),
-        cmocka_unit_test(test_hot),         cmocka_unit_test(test_breaker),
-        cmocka_unit_test(test_scheduler),   cmocka_unit_test(test_without),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_doubt_votes), cmocka_unit_test(test_hot),
+        cmocka_unit_test(test_breaker),     cmocka_unit_test(test_scheduler),
+        cmocka_unit_test(test_without),     cmocka_unit_test(test_names),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

@@ -34,6 +34,7 @@ static const struct field fields[] = {
     FIELD(documents, false, 0, 1 << 20),
     FIELD(doubt_budget, false, 0, 1 << 24),
     FIELD(doubt_allowance, true, -1, 1),
+    FIELD(doubt_votes, false, 0, 8),
     FIELD(revival_after, false, 0, 1 << 24),
     FIELD(revival_top, true, 0, 1),
     FIELD(forced_above, true, 0, 100),
