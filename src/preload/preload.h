@@ -255,6 +255,7 @@ struct wane__under {
     struct wane__ggml_head head;
     struct wane__head *certified;
     int vocab, d, rows_most, ubatch;
+    uint64_t adapters; /* as wane__under_adapters has it */
     int8_t width[WANE__UNDER_ROWS +
                  1]; /* bits of so many rows in a decode: 0 not known, 1 as single ones, -1 not */
     struct wane__pace pace;
