@@ -1,0 +1,1 @@
+"""Tables from many shards of traces."""
