@@ -87,11 +87,9 @@ class Handle:
         return self._handle
 
     def close(self) -> None:
-        """Free it now. Twice is fine; whatever is used afterwards raises ValueError."""
+        """Free it: now, or when calls that are under way in other threads are done. Twice is fine; whatever is used afterwards raises ValueError."""
         with self._lock:
-            handle, self._handle = self._handle, None
-            if handle is not None:
-                ffi.release(handle)
+            self._handle = None  # a call that is under way has a reference of its own
 
     @property
     def closed(self) -> bool:

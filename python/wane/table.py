@@ -176,7 +176,7 @@ class Table(Handle):
     `of`: the model and tokenizer that it must be of, else Unsupported. `key`: a file with a public key: Unauthorized unless PATH.sig is its signature
     of the very bytes that are used. FormatError: cut, damaged, of another version, or no table at all.
 
-    Threads: any number may look up and draft at once; close waits for nobody, so close it when they are done.
+    Threads: any number may look up and draft at once.
     """
 
     def __init__(self, path: Path, *, of: Optional[Origin] = None, key: Optional[Path] = None) -> None:
