@@ -6,6 +6,7 @@ The library is libwane-parts, built by CMake from the repository that this folde
     WANE_BUILD     a configured CMake folder that it is built in (else: build/python of the repository, kept for the next time)
     WANE_SOURCE    the repository, where this folder was copied out of it
 """
+import atexit
 import os
 import pathlib
 import shutil
@@ -18,6 +19,9 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
+#: Not beside the sources, where an old one would go into the next wheel.
+BASE = tempfile.mkdtemp(prefix="wane-setup-")
+atexit.register(shutil.rmtree, BASE, True)
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "backend"))
 import declarations  # noqa: E402
@@ -47,7 +51,7 @@ def build_folder(source):
     """One that lasts where the repository can be written to, so that the next installation compiles what changed."""
     if (source / ".git").exists() and os.access(source, os.W_OK):
         return source / "build" / "python"
-    return pathlib.Path(tempfile.mkdtemp(prefix="wane-build-"))
+    return pathlib.Path(BASE) / "cmake"
 
 
 def build_library(source):
@@ -114,4 +118,4 @@ class Binary(Distribution):
         return True
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel, "sdist": Sources}, distclass=Binary)
+setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel, "sdist": Sources}, distclass=Binary, options={"build": {"build_base": BASE}})

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import wane
-import wane_ray
 from conftest import ROOT, record
-from wane import _core
+from wane import _core, shards
 
 HERE = pathlib.Path(wane.__file__).resolve().parent
 
@@ -71,7 +70,7 @@ def test_settings_are_the_structs():
 def test_hints_are_whole():
     assert (HERE / "py.typed").exists()
     missing = []
-    for module in (wane, wane_ray):
+    for module in (wane, shards):
         for name in module.__all__:
             thing = getattr(module, name)
             if name in ("KEYS", "SSPError", "ssp", "with_ssp"):

@@ -209,6 +209,8 @@ class Head(Handle):
             out = np.empty(shape, np.float32)
         elif out.shape not in (shape, shape[1:]) or (out.ndim == 1 and not one):
             raise ValueError(f"out has the shape {out.shape}; it must be {shape}")
+        elif out.dtype != np.float32:
+            raise TypeError(f"out is of {out.dtype}; it must be of float32")
         out.fill(-np.inf)
         np.put_along_axis(out[np.newaxis] if out.ndim == 1 else out, tokens.astype(np.int64), logits, axis=1)
         return out[0] if one and out.ndim == 2 else out

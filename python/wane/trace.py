@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 from ._core import Handle, Path, Progress, Told, call, ffi, fields, lib, path_of, pointer, string_of, struct, text, tokens_of
+from .errors import Busy
 from .parts import Context, Origin
 from .rows import Row, candidates_of
 from .table import KINDS
@@ -141,10 +142,14 @@ class Traced:
             t.state = STATES.index(state)
         try:
             call(lib.wane_tracer_token, self.tracer._use(), t)
-        finally:
-            if 0 <= int(token):
-                self.context.add(int(token))
-                self.drawn += 1
+        except Busy:
+            self._join(int(token))
+            raise
+        self._join(int(token))
+
+    def _join(self, token: int) -> None:
+        self.context.add(token)
+        self.drawn += 1
 
     def end(self, finish: str = "end") -> None:
         """It ended: "end", "stop", "length", "context", "fuse", "cancelled", "timeout", "failed", "shutdown" or "abandoned". Once."""

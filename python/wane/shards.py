@@ -2,8 +2,7 @@
 Tables from many shards of traces: partial builds, each by itself, and a tree of merges. The table's bytes are those of the single build of all traces,
 whatever the shards, their order, and how often one was built anew.
 
-This module has what does not need Ray: how work is cut, one shard's build, one merge, and all of it on this machine. A cluster calls the same
-functions as tasks.
+How work is cut, one shard's build, one merge, and all of it on this machine; a cluster calls the same functions as tasks.
 """
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ import tempfile
 from dataclasses import asdict, dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
-from wane import BuildReport, Origin, Table
+from .parts import Origin
+from .table import BuildReport, Table
 
 __all__ = ["Shard", "Merge", "Plan", "plan", "build_shard", "merge_shards", "build_local", "trace_files"]
 
