@@ -581,14 +581,35 @@ WANE_API int wane_reference_run(wane_reference *reference, const wane_tokens *pr
  */
 typedef struct wane_head wane_head;
 
+/* Types of packed weights, by the names that GGUF files give them. */
+enum {
+    WANE_WEIGHTS_F32 = 0,
+    WANE_WEIGHTS_F16,
+    WANE_WEIGHTS_BF16,
+    WANE_WEIGHTS_Q8_0,
+    WANE_WEIGHTS_Q4_0,
+    WANE_WEIGHTS_Q4_1,
+    WANE_WEIGHTS_Q5_0,
+    WANE_WEIGHTS_Q5_1,
+    WANE_WEIGHTS_Q4_K,
+    WANE_WEIGHTS_Q5_K,
+    WANE_WEIGHTS_Q6_K,
+    WANE_WEIGHTS
+};
+/* Bytes of a row of `d` weights; 0: there is no such type, or they are not whole blocks of it. */
+WANE_API size_t wane_weights_row_bytes(int type, int d);
+
 typedef struct wane_head_matrix {
     size_t size;
     int vocab_size; /* V */
     int d;
     /* V × d, row by row; must outlive the head. A logit is the sum of products in double, rounded to float. */
     const float *weights;
+    /* The same, packed: rows of a WANE_WEIGHTS_… type, each of whole blocks; `weights` is NULL then. A logit is as above, of the unpacked weights. */
+    const void *packed;
+    int type;
     /*
-     * Where weights are not floats, `weights` is NULL and these are given; both may be called from any thread and return
+     * Where weights are neither, both are NULL and these are given; both may be called from any thread and return
      * WANE_OK or a WANE_E code. `rows`: rows first … first + count - 1 as floats, count × d. `rescore`: the logits of `ids`
      * for one hidden row, as exactly as the engine gives them: those of a hidden row that the engine rounds to 8 bits first are
      * fine, bounds allow for it.
@@ -603,6 +624,8 @@ typedef struct wane_head_options {
     const char *path;   /* of the sketch; built when it is missing, damaged or of another digest      */
     const char *digest; /* names the weights, up to 32 characters; a sketch of another one is rebuilt */
     bool rebuild;       /* in any case                                                                */
+    bool found;         /* never built: what is wrong with the sketch is an error                     */
+    const char *kernel; /* "plain", "avx2", "avx512-vnni", "neon"; NULL (default): the best           */
     /*
      * Hidden rows of ordinary use make the sketch several times sharper: sample_rows × d of them, a few thousand; or
      * their mean (d) and covariance (d × d) instead, with sample_rows saying how many they were (0: some thousands).
@@ -642,6 +665,20 @@ WANE_API int wane_head_logits(wane_head *head, int row, const int32_t *ids, int 
 WANE_API int wane_head_log_sum(wane_head *head, int row, float scale, bool exactly, double *low, double *high,
                                wane_error *error);
 
+/* What a head is. Strings live as long as the head. */
+typedef struct wane_head_facts {
+    int vocab_size, d;
+    const char *kernel;
+    double bits_level1, bits_level2; /* of the sketch, a weight                    */
+    uint64_t bytes;                  /* of the sketch                              */
+    int64_t statistics_rows;         /* hidden rows that its basis was taken from  */
+    bool built;                      /* by wane_head_open; else it was there       */
+    char digest[33];
+} wane_head_facts;
+WANE_API void wane_head_get_facts(const wane_head *head, wane_head_facts *facts);
+/* Write the sketch to another file, by a temporary name. */
+WANE_API int wane_head_save(const wane_head *head, const char *path, wane_error *error);
+
 /* What it took so far. Never falls. */
 typedef struct wane_head_work {
     uint64_t rows, questions;
@@ -666,6 +703,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/gate.h"
 #include "wane/governor.h"
 #include "wane/memo.h"
+#include "wane/parts.h"
 #include "wane/prepare.h"
 #include "wane/probe.h"
 #include "wane/quality.h"

@@ -5,6 +5,8 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "head/head.h"
+#include "head/weights.h"
+#include "sample/entropy.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,7 +17,10 @@ enum { USUAL_ROWS = 4096 };
 struct wane_head {
     struct wane__head *head;
     wane_head_matrix matrix;
+    const uint8_t *row; /* the first one; NULL: the caller has functions for them */
+    size_t row_bytes;
     int rows_most;
+    bool built;
 };
 
 void wane_head_options_init(wane_head_options *options) {
@@ -29,51 +34,76 @@ void wane_head_matrix_init(wane_head_matrix *matrix) {
 
 /* ------------------------------------------------------------------ weights */
 
-static int float_rows(void *user, int first, int count, float *out) {
-    const wane_head_matrix *m = user;
-    memcpy(out, m->weights + (size_t)first * (size_t)m->d, (size_t)count * (size_t)m->d * sizeof *out);
+size_t wane_weights_row_bytes(int type, int d) {
+    return wane__weights_row(type, d);
+}
+
+static const float *take(const wane_head *head, int row, int first, int count, float *room) {
+    return wane__weights_take(head->matrix.type, head->row + (size_t)row * head->row_bytes, first, count,
+                              room);
+}
+
+static int chunk_of(int d, int first) {
+    return d - first < WANE__WEIGHTS_CHUNK ? d - first : WANE__WEIGHTS_CHUNK;
+}
+
+static int own_rows(void *user, int first, int count, float *out) {
+    const wane_head *head = user;
+    float room[WANE__WEIGHTS_CHUNK];
+    int d = head->matrix.d;
+    for (int row = first; row < first + count; row++)
+        for (int at = 0; at < d; at += WANE__WEIGHTS_CHUNK) {
+            int some = chunk_of(d, at);
+            memcpy(out, take(head, row, at, some, room), (size_t)some * sizeof *out);
+            out += some;
+        }
     return WANE_OK;
 }
 
-static int float_rescore(void *user, const float *hidden, const int32_t *ids, int count, float *logits) {
-    const wane_head_matrix *m = user;
-    for (int i = 0; i < count; i++) {
-        const float *row = m->weights + (size_t)ids[i] * (size_t)m->d;
-        double sum[4] = {0};
-        int j = 0;
-        for (; j + 4 <= m->d; j += 4)
-            for (int k = 0; k < 4; k++) sum[k] += (double)row[j + k] * (double)hidden[j + k];
-        for (; j < m->d; j++) sum[0] += (double)row[j] * (double)hidden[j];
-        logits[i] = (float)((sum[0] + sum[2]) + (sum[1] + sum[3]));
+static float own_logit(const wane_head *head, int row, const float *hidden) {
+    float room[WANE__WEIGHTS_CHUNK];
+    double sum[4] = {0};
+    int d = head->matrix.d;
+    for (int at = 0; at < d; at += WANE__WEIGHTS_CHUNK) {
+        int count = chunk_of(d, at), j = 0;
+        const float *w = take(head, row, at, count, room), *h = hidden + at;
+        for (; j + 4 <= count; j += 4)
+            for (int k = 0; k < 4; k++) sum[k] += (double)w[j + k] * (double)h[j + k];
+        for (; j < count; j++) sum[0] += (double)w[j] * (double)h[j];
     }
+    return (float)((sum[0] + sum[2]) + (sum[1] + sum[3]));
+}
+
+static int own_rescore(void *user, const float *hidden, const int32_t *ids, int count, float *logits) {
+    for (int i = 0; i < count; i++) logits[i] = own_logit(user, ids[i], hidden);
     return WANE_OK;
 }
 
-static int float_seen(void *user, const float *hidden, const void *prepared, float *out) {
+static int own_seen(void *user, const float *hidden, const void *prepared, float *out) {
     (void)prepared;
-    const wane_head_matrix *m = user;
-    memcpy(out, hidden, (size_t)m->d * sizeof *out);
+    const wane_head *head = user;
+    memcpy(out, hidden, (size_t)head->matrix.d * sizeof *out);
     return WANE_OK;
 }
 
 static int given_rows(void *user, int first, int count, float *out) {
-    const wane_head_matrix *m = user;
+    const wane_head_matrix *m = &((const wane_head *)user)->matrix;
     return m->rows(m->user, first, count, out);
 }
 
 static int given_rescore(void *user, const float *hidden, const int32_t *ids, int count, float *logits) {
-    const wane_head_matrix *m = user;
+    const wane_head_matrix *m = &((const wane_head *)user)->matrix;
     return m->rescore(m->user, hidden, ids, count, logits);
 }
 
-static struct wane__head_weights weights_of(wane_head_matrix *matrix) {
-    bool floats = matrix->weights != NULL;
-    return (struct wane__head_weights){.vocab_size = matrix->vocab_size,
-                                       .d = matrix->d,
-                                       .rows = floats ? float_rows : given_rows,
-                                       .rescore = floats ? float_rescore : given_rescore,
-                                       .seen = floats ? float_seen : NULL,
-                                       .user = matrix};
+static struct wane__head_weights weights_of(wane_head *head) {
+    bool own = head->row != NULL;
+    return (struct wane__head_weights){.vocab_size = head->matrix.vocab_size,
+                                       .d = head->matrix.d,
+                                       .rows = own ? own_rows : given_rows,
+                                       .rescore = own ? own_rescore : given_rescore,
+                                       .seen = own ? own_seen : NULL,
+                                       .user = head};
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -85,8 +115,15 @@ static int check(const wane_head_options *o, const wane_head_matrix *m, wane_err
     if (m->vocab_size < 1 || m->d < 1 || m->d > WANE__HEAD_MOST_D)
         return wane__fail(error, WANE_EINVAL, "A head of %d × %d has no sketch; d must be 1 to %d.",
                           m->vocab_size, m->d, WANE__HEAD_MOST_D);
-    if (m->weights == NULL && (m->rows == NULL || m->rescore == NULL))
+    if (m->weights == NULL && m->packed == NULL && (m->rows == NULL || m->rescore == NULL))
         return wane__fail(error, WANE_EINVAL, "The head's matrix needs weights, or both rows and rescore.");
+    if (m->weights == NULL && m->packed != NULL && wane__weights_row(m->type, m->d) == 0)
+        return wane__fail(error, WANE_EINVAL,
+                          "Rows of %d weights cannot be of type %d: there is no such type, or they are not "
+                          "whole blocks of it.",
+                          m->d, m->type);
+    if (o->rebuild && o->found)
+        return wane__fail(error, WANE_EINVAL, "A sketch cannot both be found and be built again.");
     if (o->path == NULL || o->digest == NULL || strlen(o->digest) > 32)
         return wane__fail(error, WANE_EINVAL, "A head needs a path, and a digest of at most 32 characters.");
     if (o->sample_rows < 0 || (o->sample != NULL && o->sample_rows < 4) ||
@@ -120,6 +157,21 @@ static int open_sketch(const wane_head_options *o, const struct wane__head_weigh
                            error);
 }
 
+static void take_matrix(wane_head *head, const wane_head_matrix *matrix) {
+    head->matrix = *matrix;
+    head->row = matrix->packed;
+    if (matrix->weights != NULL) {
+        head->row = (const uint8_t *)(const void *)matrix->weights;
+        head->matrix.type = WANE_WEIGHTS_F32;
+    }
+    head->row_bytes = wane__weights_row(head->matrix.type, matrix->d);
+}
+
+static int use_kernel(const wane_head_options *o, wane_head *head, wane_error *error) {
+    if (o->kernel == NULL || wane__head_use_kernel(head->head, o->kernel) == WANE_OK) return WANE_OK;
+    return wane__fail(error, WANE_EUNSUPPORTED, "There is no kernel \"%.40s\" on this processor.", o->kernel);
+}
+
 int wane_head_open(const wane_head_options *options, const wane_head_matrix *matrix, wane_head **head,
                    wane_error *error) {
     wane__clear(error);
@@ -128,17 +180,19 @@ int wane_head_open(const wane_head_options *options, const wane_head_matrix *mat
     if (result != WANE_OK) return result;
     wane_head *made = wane__alloc_zero(1, sizeof *made);
     if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a head.");
-    made->matrix = *matrix;
+    take_matrix(made, matrix);
     made->rows_most = options->rows_most;
-    struct wane__head_weights weights = weights_of(&made->matrix);
+    struct wane__head_weights weights = weights_of(made);
     result = options->rebuild ? WANE_ENOENT : open_sketch(options, &weights, made, error);
-    if (result == WANE_ENOENT || result == WANE_EFORMAT) {
+    if (!options->found && (result == WANE_ENOENT || result == WANE_EFORMAT)) {
         wane__clear(error);
+        made->built = true;
         result = build(options, &weights, error);
         if (result == WANE_OK) result = open_sketch(options, &weights, made, error);
     }
+    if (result == WANE_OK) result = use_kernel(options, made, error);
     if (result != WANE_OK) {
-        wane__free(made);
+        wane_head_free(made);
         return result;
     }
     *head = made;
@@ -199,13 +253,35 @@ int wane_head_logits(wane_head *head, int row, const int32_t *ids, int count, fl
     return answered(source->fetch(source, ids, count, logits), error);
 }
 
+/* The best ones exactly, the others between bounds: those of all together would be as wide as the best one's estimate. */
+static int bound_sum(struct wane__source *source, float scale, double *low, double *high) {
+    enum { BEST = 64 };
+    struct wane__candidate list[BEST];
+    int32_t token[BEST];
+    int count = 0;
+    int status = source->best(source, BEST, NULL, 0, list, &count);
+    if (status != WANE_OK) return status;
+    for (int i = 0; i < count; i++) {
+        int at = i;
+        for (; at > 0 && token[at - 1] > list[i].token; at--) token[at] = token[at - 1];
+        token[at] = list[i].token;
+    }
+    status = source->log_sum_bounds(source, scale, token, count, true, low, high);
+    if (status != WANE_OK) return status;
+    double top = (double)list[0].logit * (double)scale, known = 0;
+    for (int i = 0; i < count; i++) known += exp((double)list[i].logit * (double)scale - top);
+    *low = top + log(known + exp(*low - top));
+    *high = top + log(known + exp(*high - top));
+    return WANE_OK;
+}
+
 int wane_head_log_sum(wane_head *head, int row, float scale, bool exactly, double *low, double *high,
                       wane_error *error) {
     struct wane__source *source = source_of(head, row, error);
     if (source == NULL) return WANE_EINVAL;
     if (!(scale > 0) || isinf(scale))
         return wane__fail(error, WANE_EINVAL, "scale is %g; it must be above 0.", (double)scale);
-    if (!exactly) return answered(source->log_sum_bounds(source, scale, NULL, 0, true, low, high), error);
+    if (!exactly) return answered(bound_sum(source, scale, low, high), error);
     int result = source->log_sum(source, scale, NULL, 0, low);
     *high = *low;
     return answered(result, error);
@@ -220,4 +296,39 @@ void wane_head_get_work(const wane_head *head, wane_head_work *work) {
                              .survivors2 = c.survivors2,
                              .rescored = c.rescored,
                              .dense = c.dense_many + c.dense_sum};
+}
+
+int wane_head_signals(wane_head *head, int row, wane_signals *signals, wane_error *error) {
+    struct wane__entropy entropy;
+    *signals = (wane_signals){NAN, NAN, NAN, NAN, NAN};
+    struct wane__source *source = source_of(head, row, error);
+    if (source == NULL) return WANE_EINVAL;
+    int result = wane__source_entropy(source, &entropy);
+    if (result != WANE_OK) return answered(result, error);
+    signals->entropy = (float)entropy.value;
+    signals->margin = (float)entropy.margin;
+    return WANE_OK;
+}
+
+/* -------------------------------------------------------------------- facts */
+
+void wane_head_get_facts(const wane_head *head, wane_head_facts *facts) {
+    struct wane__sketch_facts f;
+    wane__head_get_facts(head->head, &f);
+    *facts = (wane_head_facts){.vocab_size = f.vocab_size,
+                               .d = f.d,
+                               .kernel = wane__head_kernel(head->head),
+                               .bits_level1 = f.bits_level1,
+                               .bits_level2 = f.bits_level2,
+                               .bytes = f.bytes,
+                               .statistics_rows = f.statistics_rows,
+                               .built = head->built};
+    memcpy(facts->digest, f.digest, sizeof facts->digest);
+}
+
+int wane_head_save(const wane_head *head, const char *path, wane_error *error) {
+    wane__clear(error);
+    if (path == NULL || path[0] == '\0')
+        return wane__fail(error, WANE_EINVAL, "No file was named for the sketch.");
+    return wane__head_save(head->head, path, error);
 }

@@ -149,7 +149,7 @@ const char *wane_engine_version(void) {
 int wane_model_digest(wane_model *model, char hex[33], wane_error *error) {
     int result = WANE_OK;
     pthread_mutex_lock(&model->digest_lock);
-    if (model->digest[0] == '\0') result = wane__file_digest(model->engine->facts.path, model->digest, error);
+    if (model->digest[0] == '\0') result = wane_file_digest(model->engine->facts.path, model->digest, error);
     memcpy(hex, model->digest, sizeof model->digest);
     pthread_mutex_unlock(&model->digest_lock);
     return result;

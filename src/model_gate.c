@@ -22,11 +22,6 @@
 /* MORE: candidates to ask for when the first ones did not tell. */
 enum { TOKEN_BYTES_MOST = 4096, MORE = 24 };
 
-const char *wane_wake_name(int wake) {
-    static const char *const names[WANE_WAKES] = {"none", "doubt", "revival", "forced", "always", "warm_up"};
-    return wake >= 0 && wake < WANE_WAKES ? names[wake] : "?";
-}
-
 /* ------------------------------------------------------------------ a reply */
 
 static bool mode_is(const wane_generation *g, int mode) {
@@ -70,8 +65,7 @@ int wane__model_gate_begin(struct wane__reply *reply, const wane_generation *gen
     int status = wane__gate_entropy(reply->context.id, (size_t)reply->prompt_count, &entropy, error);
     if (status == WANE_OK) status = count_documents(reply, &documents, error);
     if (status == WANE_OK)
-        wane__doubt_begin(&reply->gate, generation->quality, &generation->sampling, entropy, documents,
-                          gate->gate != NULL ? gate->gate->made.allowance : 0);
+        wane__doubt_begin(&reply->gate, generation->quality, &generation->sampling, entropy, documents);
     /* Tau is the prompt's, and known all the same. */
     if (gate->gate == NULL || !wane__reply_has(reply, WANE_FEATURE_GATE)) reply->gate.on = false;
     return status;
@@ -267,35 +261,4 @@ void wane_model_get_gate_state(wane_model *model, wane_gate_state *state) {
     state->breaker_out = wane__breaker_is_out(g->breaker, now);
     state->breaker_trips = wane__breaker_trips(g->breaker);
     state->breaker_recent = wane__breaker_recent(g->breaker, now);
-}
-
-int wane_gate_get_facts(const char *path, wane_gate_facts *facts, wane_error *error) {
-    struct wane__gate *gate;
-    wane__clear(error);
-    *facts = (wane_gate_facts){0};
-    if (path == NULL || path[0] == '\0') return wane__fail(error, WANE_EINVAL, "No gate was named.");
-    int status = wane__gate_read(path, &gate, error);
-    if (status != WANE_OK) return status;
-    const struct wane__gate_made *m = &gate->made;
-    memcpy(facts->model, m->model, sizeof facts->model);
-    memcpy(facts->tokenizer, m->tokenizer, sizeof facts->tokenizer);
-    memcpy(facts->note, m->note, sizeof facts->note);
-    facts->vocab_size = m->vocab_size;
-    facts->patterns = gate->lut.count;
-    facts->seed = m->seed;
-    facts->votes = m->votes;
-    facts->positions = m->positions;
-    facts->kept = m->kept;
-    facts->tokens = m->tokens;
-    facts->auc = m->auc;
-    facts->ece = m->ece;
-    facts->allowance = m->allowance;
-    facts->coverage = m->coverage;
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    status = wane__gate_save(gate, &bytes, &size, error);
-    facts->bytes = size;
-    wane__free(bytes);
-    wane__gate_free(gate);
-    return status;
 }

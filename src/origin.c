@@ -3,31 +3,33 @@
  */
 #include "origin.h"
 
+#include "core/buf.h"
 #include "core/error.h"
 #include "model.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 enum { TOKEN_BYTES_MOST = 4096 };
 
-/* XXH3-128 of all tokens in order, each as four bytes of length, little-endian, and its bytes; control tokens by name. */
+/* Of all tokens' texts in order, control tokens by name. */
 static int tokenizer_digest(struct wane__engine *engine, char hex[33], wane_error *error) {
-    XXH3_state_t *state = XXH3_createState();
-    unsigned char bytes[4 + TOKEN_BYTES_MOST];
-    if (state == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a digest.");
-    XXH3_128bits_reset(state);
-    for (int32_t token = 0; token < engine->facts.vocab_size; token++) {
-        int size = engine->ops->token_bytes(engine, token, true, (char *)bytes + 4, TOKEN_BYTES_MOST);
+    struct wane__buf text = {0}, sizes = {0};
+    char bytes[TOKEN_BYTES_MOST];
+    int count = engine->facts.vocab_size, status = WANE_OK;
+    for (int32_t token = 0; token < count; token++) {
+        int32_t size = engine->ops->token_bytes(engine, token, true, bytes, TOKEN_BYTES_MOST);
         if (size < 0) size = 0; /* no text at all */
-        for (int b = 0; b < 4; b++) bytes[b] = (unsigned char)((uint32_t)size >> 8 * b);
-        XXH3_128bits_update(state, bytes, 4 + (size_t)size);
+        wane__buf_append(&text, bytes, (size_t)size);
+        wane__buf_append(&sizes, &size, sizeof size);
     }
-    XXH128_hash_t hash = XXH3_128bits_digest(state);
-    XXH3_freeState(state);
-    snprintf(hex, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-    return WANE_OK;
+    if (text.failed || sizes.failed)
+        status = wane__fail(error, WANE_ENOMEM, "No memory for the texts of %d tokens.", count);
+    else
+        status =
+            wane_tokenizer_digest(text.data, (const int32_t *)(const void *)sizes.data, count, hex, error);
+    wane__buf_free(&text);
+    wane__buf_free(&sizes);
+    return status;
 }
 
 /* Once a model: a vocabulary's texts are as many as there are tokens. */

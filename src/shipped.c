@@ -24,8 +24,9 @@ static void own_folder(char *out, size_t room) {
 bool wane__shipped(const char *file, char *out, size_t room) {
     char own[1000];
     own_folder(own, sizeof own);
-    const char *folder[] = {own, WANE_SHARE_DIR, WANE_SOURCE_SHARE_DIR};
-    static const char *const below[] = {WANE_SHARE_RELATIVE, "", ""};
+    const char *folder[] = {own, own, WANE_SHARE_DIR, WANE_SOURCE_SHARE_DIR};
+    static const char *const below[] = {WANE_SHARE_RELATIVE, "share", "",
+                                        ""}; /* share: in a Python package */
     for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
         if (folder[i][0] == '\0') continue;
         int size = snprintf(out, room, "%s%s/%s", folder[i], below[i], file);

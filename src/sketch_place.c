@@ -6,44 +6,11 @@
  */
 #include "sketch_place.h"
 
-#include "core/error.h"
-#include "core/memory.h"
-
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <xxhash.h>
 
 /* Of the calibration text and of how rows are taken from it. The file's own version is the head's business. */
 #define REVISION 2
-
-static int hash_file(FILE *file, XXH3_state_t *state, char *chunk, size_t chunk_size) {
-    XXH3_128bits_reset(state);
-    size_t got;
-    while ((got = fread(chunk, 1, chunk_size, file)) > 0) XXH3_128bits_update(state, chunk, got);
-    return ferror(file) ? WANE_EIO : WANE_OK;
-}
-
-int wane__file_digest(const char *path, char hex[33], wane_error *error) {
-    enum { CHUNK = 1 << 20 };
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) return wane__fail(error, WANE_EIO, "Cannot read %s: %s.", path, strerror(errno));
-    char *chunk = wane__alloc(CHUNK);
-    XXH3_state_t *state = XXH3_createState();
-    int result = WANE_ENOMEM;
-    if (chunk != NULL && state != NULL) result = hash_file(file, state, chunk, CHUNK);
-    if (result == WANE_OK) {
-        XXH128_hash_t hash = XXH3_128bits_digest(state);
-        snprintf(hex, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-    } else {
-        wane__fail(error, result, "Cannot compute the digest of %s.", path);
-    }
-    XXH3_freeState(state);
-    wane__free(chunk);
-    fclose(file);
-    return result;
-}
 
 bool wane__sketch_folder(const char *given, char *out, size_t size) {
     const char *cache = getenv("WANE_CACHE"), *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");

@@ -14,7 +14,7 @@ static int first_ask(const wane_quality *q, const wane_sampling *s) {
 }
 
 void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, const wane_sampling *sampling,
-                       double entropy, int documents, float usual) {
+                       double entropy, int documents) {
     float temperature = sampling->temperature;
     bool hot = quality->forced_every > 0 && temperature > quality->forced_above;
     *doubt = (struct wane__doubt){
@@ -23,7 +23,7 @@ void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, c
         .entropy = entropy,
         .documents = documents,
         .budget = quality->answers > 1 ? quality->doubt_budget : INT_MAX, /* nothing to wake */
-        .allowance = quality->doubt_allowance >= 0 ? quality->doubt_allowance : usual,
+        .allowance = quality->doubt_allowance,
         .revival_after = quality->revival_after,
         .revival_top = quality->revival_top,
         .forced_every = hot ? quality->forced_every : 0,
@@ -48,6 +48,7 @@ static void settle(struct wane__doubt *doubt) {
 
 void wane__doubt_judge(struct wane__doubt *doubt, const struct wane__gate *gate,
                        const struct wane__gate_view *view, int index, struct wane__verdict *verdict) {
+    if (doubt->allowance < 0) doubt->allowance = gate->made.allowance;
     *verdict = (struct wane__verdict){.judged = true, .tau = doubt->tau, .view = *view};
     verdict->forced = wane__doubt_forced(doubt, index);
     verdict->revival = doubt->revival_after > 0 && index >= doubt->revival_after &&

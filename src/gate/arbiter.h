@@ -25,7 +25,7 @@ struct wane__doubt {
     double entropy; /* of the prompt's tokens, bits */
     int documents;  /* in the prompt */
     int budget, revival_after;
-    float allowance;
+    float allowance; /* below 0 until the gate's own is known, for a quality that names none */
     float revival_top;
     int forced_every; /* 0: the request is not hot */
     double hot_scale; /* its temperature's inverse */
@@ -51,11 +51,11 @@ struct wane__verdict {
 };
 
 /*
- * For a new reply. `usual` is the gate's own allowance, for a quality that does not name one. A greedy request, or one with a single answer
+ * For a new reply. A greedy request, or one with a single answer
  * and no doubt_votes, cannot be changed by anything that doubt leads to: off.
  */
 void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, const wane_sampling *sampling,
-                       double entropy, int documents, float usual);
+                       double entropy, int documents);
 /* Is token `index` of the reply judged by the shares that it is drawn from? */
 bool wane__doubt_forced(const struct wane__doubt *doubt, int index);
 /* Judge token `index` of the reply by what its row looks like (at hot_scale, when it is forced). */

@@ -13,6 +13,7 @@
 #include "head/certified.h"
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "head/multiply.h"
 #include "sample/order.h"
@@ -649,6 +650,11 @@ void wane__head_get_facts(const struct wane__head *head, struct wane__sketch_fac
         .statistics_rows = sketch->header.statistics_rows,
     };
     memcpy(facts->digest, sketch->header.digest, sizeof sketch->header.digest);
+}
+
+int wane__head_save(const struct wane__head *head, const char *path, wane_error *error) {
+    return wane__file_write(path, "the head's sketch to", head->sketch.mapped, head->sketch.mapped_size, 0644,
+                            error);
 }
 
 int wane__head_use_kernel(struct wane__head *head, const char *name) {

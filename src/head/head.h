@@ -78,6 +78,8 @@ int wane__head_open(const char *path, const struct wane__head_weights *weights, 
                     int threads, int rows_most, struct wane__head **head, wane_error *error);
 void wane__head_free(struct wane__head *head);
 void wane__head_get_facts(const struct wane__head *head, struct wane__sketch_facts *facts);
+/* Write its sketch to another file, under a temporary name first. */
+int wane__head_save(const struct wane__head *head, const char *path, wane_error *error);
 /* Use the kernels of that name; WANE_EUNSUPPORTED where the processor lacks them. For measuring: the best are taken anyway. */
 int wane__head_use_kernel(struct wane__head *head, const char *name);
 const char *wane__head_kernel(const struct wane__head *head); /* "avx2", "avx512-vnni", "neon", "plain" */

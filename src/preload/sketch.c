@@ -173,7 +173,7 @@ static int open_found(struct wane__under_model *m, const struct wane__head_weigh
     char folder[1024], path[1200];
     if (m->path[0] == '\0')
         return wane__fail(error, WANE_ENOENT, "the file that it was loaded from is not known");
-    int result = m->digest[0] != '\0' ? WANE_OK : wane__file_digest(m->path, m->digest, error);
+    int result = m->digest[0] != '\0' ? WANE_OK : wane_file_digest(m->path, m->digest, error);
     if (result != WANE_OK) return result;
     if (!wane__sketch_folder(NULL, folder, sizeof folder))
         return wane__fail(error, WANE_ENOENT, "no folder for its sketch is known (HOME is not set)");

@@ -15,7 +15,6 @@ static const float most_chance = 0.99f;    /* nothing is certain                
 
 /* A proposal under way: the context's last tokens, and what is proposed behind them. */
 struct proposal {
-    const struct wane__table_chain *chain;
     const struct wane__slmt *table;
     const struct wane__phrases *phrases;
     int32_t text[WANE__TEN + WANE__DRAFT_MOST];
@@ -68,11 +67,9 @@ static bool follow(struct proposal *p, const struct wane__slmt_slot *slot) {
     return true;
 }
 
-static int propose(void *user, const int32_t *end, int have, int32_t *out, int most, float *chance) {
-    struct proposal p = {.chain = user, .have = have, .most = most, .chance = chance};
-    p.table = wane__table_take(p.chain->table);
-    if (p.table == NULL) return 0;
-    p.phrases = wane__table_phrases(p.table);
+int wane__table_follow(const struct wane__slmt *table, const struct wane__phrases *phrases, uint64_t tenant,
+                       const int32_t *end, int have, int32_t *out, int most, float *chance) {
+    struct proposal p = {.table = table, .phrases = phrases, .have = have, .most = most, .chance = chance};
     if (p.most > WANE__DRAFT_MOST) p.most = WANE__DRAFT_MOST;
     p.lead = have < WANE__TEN ? have : WANE__TEN;
     memcpy(p.text, end - p.lead, (size_t)p.lead * sizeof *p.text);
@@ -80,16 +77,25 @@ static int propose(void *user, const int32_t *end, int have, int32_t *out, int m
     while (p.count < p.most && all >= least_chance) {
         struct wane__slmt_key key;
         int before = p.count;
-        if (!wane__slmt_key(p.chain->tenant, (int)p.table->header->window, p.text + p.lead + before,
-                            have + before, &key))
+        if (!wane__slmt_key(tenant, (int)p.table->header->window, p.text + p.lead + before, have + before,
+                            &key))
             break;
         const struct wane__slmt_slot *slot = wane__slmt_find(p.table, key);
         if (slot == NULL || !follow(&p, slot)) break;
         for (int i = before; i < p.count; i++) all *= chance[i];
     }
-    wane__table_give(p.table);
     memcpy(out, p.text + p.lead, (size_t)p.count * sizeof *out);
     return p.count;
+}
+
+static int propose(void *user, const int32_t *end, int have, int32_t *out, int most, float *chance) {
+    const struct wane__table_chain *chain = user;
+    const struct wane__slmt *table = wane__table_take(chain->table);
+    if (table == NULL) return 0;
+    int count =
+        wane__table_follow(table, wane__table_phrases(table), chain->tenant, end, have, out, most, chance);
+    wane__table_give(table);
+    return count;
 }
 
 void wane__table_chain_init(struct wane__table_chain *chain, struct wane__table *table, uint64_t tenant) {

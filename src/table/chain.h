@@ -20,6 +20,13 @@ struct wane__table_chain {
         as; /* for wane__drafter_begin; points back here: do not move it while it is used */
 };
 
+/*
+ * The same without a holder, once: behind the `have` tokens of a context that end at `end`, of which the last ten or the window are enough where `have` says how
+ * many there are. `phrases` NULL: none. Returns how many of `most` there are.
+ */
+int wane__table_follow(const struct wane__slmt *table, const struct wane__phrases *phrases, uint64_t tenant,
+                       const int32_t *end, int have, int32_t *out, int most, float *chance);
+
 /* `table` must outlive the chain; only what was recorded for `tenant` is proposed. */
 void wane__table_chain_init(struct wane__table_chain *chain, struct wane__table *table, uint64_t tenant);
 

@@ -328,7 +328,7 @@ static struct wane__doubt doubt_of(wane_quality *q, float temperature) {
     q->odds_base = 1;
     q->odds_entropy = 0;
     wane_sampling sampling = {.temperature = temperature, .top_k = 40};
-    wane__doubt_begin(&doubt, q, &sampling, 3, 0, 0);
+    wane__doubt_begin(&doubt, q, &sampling, 3, 0);
     return doubt;
 }
 
@@ -384,9 +384,10 @@ static void test_allowance(void **state) {
     d = doubt_of(&q, 0.8f);
     for (int i = 0; i < 100; i++) assert_false(judge(&d, gate, 0, 0.5, i).woke);
     q.doubt_allowance = -1; /* the gate's own */
-    wane_sampling sampling = {.temperature = 0.8f};
-    wane__doubt_begin(&d, &q, &sampling, 3, 0, 0.375f);
-    assert_true(d.allowance == 0.375f);
+    gate->made.allowance = 0.375f;
+    d = doubt_of(&q, 0.8f);
+    judge(&d, gate, 9, 0.5, 0);
+    assert_true(d.allowance == 0.375f && d.level == 0.625f);
     wane__gate_free(gate);
 }
 
@@ -418,7 +419,7 @@ static void test_ask(void **state) {
         q.clamp = cases[i].clamp;
         q.token_vote = cases[i].vote;
         q.rules = false;
-        wane__doubt_begin(&doubt, &q, &sampling, 3, 0, 0);
+        wane__doubt_begin(&doubt, &q, &sampling, 3, 0);
         assert_int_equal(doubt.ask, cases[i].ask);
     }
 }

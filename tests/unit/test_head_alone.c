@@ -167,6 +167,121 @@ static void test_mean_and_covariance(void **unused) {
     wane_head_free(head);
 }
 
+/* Packed weights that are the floats rounded: 16 bits, and blocks of 8. */
+static void pack(int type, uint8_t *out) {
+    for (int i = 0; i < V * D; i += 32) {
+        if (type == WANE_WEIGHTS_BF16) {
+            for (int j = 0; j < 32; j++) memcpy(out + 2 * (i + j), (const uint8_t *)&weights[i + j] + 2, 2);
+            continue;
+        }
+        uint8_t *block = out + i / 32 * 34;
+        block[0] = 0;
+        block[1] = 0x20; /* a half: 2^-7 */
+        for (int j = 0; j < 32; j++) {
+            float q = rintf(weights[i + j] * 128);
+            block[2 + j] = (uint8_t)(int8_t)fmaxf(fminf(q, 127), -127);
+        }
+    }
+}
+
+static void unpack(int type, const uint8_t *in) {
+    for (int i = 0; i < V * D; i++) {
+        const uint8_t *block = in + i / 32 * 34;
+        float value = (float)(int8_t)block[2 + i % 32] / 128;
+        if (type == WANE_WEIGHTS_BF16) memcpy((uint8_t *)&value + 2, in + 2 * i, 2), memset(&value, 0, 2);
+        weights[i] = value;
+    }
+}
+
+/* Heads on packed weights answer as brute force on what they stand for; their sketch can be kept, found and refused. */
+static void test_packed(void **unused) {
+    static uint8_t packed[V * D * 2];
+    static float before[V * D];
+    (void)unused;
+    memcpy(before, weights, sizeof before);
+    for (int type = WANE_WEIGHTS_BF16; type <= WANE_WEIGHTS_Q8_0; type++) {
+        wane_head_options options;
+        wane_head_matrix matrix;
+        defaults(&options, &matrix);
+        pack(type, packed);
+        unpack(type, packed);
+        matrix.weights = NULL;
+        matrix.packed = packed;
+        matrix.type = type;
+        wane_head *head = open_head(&options, &matrix);
+        check_head(head);
+        wane_head_free(head);
+        memcpy(weights, before, sizeof before);
+    }
+}
+
+static void test_kept_and_found(void **unused) {
+    char other[80];
+    wane_head_options options;
+    wane_head_matrix matrix;
+    wane_head_facts facts;
+    wane_error error = {0};
+    (void)unused;
+    defaults(&options, &matrix);
+    options.digest = "mine";
+    options.kernel = "plain";
+    wane_head *head = open_head(&options, &matrix);
+    wane_head_get_facts(head, &facts);
+    assert_true(facts.built && facts.vocab_size == V && facts.d == D && facts.statistics_rows == SAMPLE);
+    assert_string_equal(facts.kernel, "plain");
+    assert_string_equal(facts.digest, "mine");
+    snprintf(other, sizeof other, "%s.other", path);
+    assert_int_equal(wane_head_save(head, other, &error), WANE_OK);
+    assert_int_equal(wane_head_save(head, "", &error), WANE_EINVAL);
+    wane_head_free(head);
+    options.rebuild = false;
+    options.found = true;
+    options.path = other;
+    options.kernel = NULL;
+    head = open_head(&options, &matrix);
+    wane_head_get_facts(head, &facts);
+    assert_true(!facts.built && facts.bytes > 0);
+    check_head(head);
+    wane_head_free(head);
+    options.digest = "another's";
+    assert_int_equal(wane_head_open(&options, &matrix, &head, &error), WANE_EFORMAT);
+    unlink(other);
+    assert_int_equal(wane_head_open(&options, &matrix, &head, &error), WANE_ENOENT);
+    options.found = false;
+    options.kernel = "abacus";
+    assert_int_equal(wane_head_open(&options, &matrix, &head, &error), WANE_EUNSUPPORTED);
+    assert_null(head);
+    assert_non_null(strstr(error.text, "abacus"));
+    unlink(other);
+}
+
+/* What the head says of a row without a product is near what the row says, and between the same bounds. */
+static void test_signals(void **unused) {
+    static float logits[V];
+    float hidden[D];
+    wane_head_options options;
+    wane_head_matrix matrix;
+    (void)unused;
+    defaults(&options, &matrix);
+    wane_head *head = open_head(&options, &matrix);
+    for (int round = 0; round < 20; round++) {
+        wane_signals guess, exact;
+        wane_error error = {0};
+        double low, high, sum;
+        make_hidden(hidden);
+        for (int32_t id = 0; id < V; id++) logits[id] = product(hidden, id);
+        assert_int_equal(wane_head_scan(head, hidden, 1, &error), WANE_OK);
+        assert_int_equal(wane_head_signals(head, 0, &guess, &error), WANE_OK);
+        assert_int_equal(wane_row_signals(logits, V, &exact, &error), WANE_OK);
+        assert_true(fabsf(guess.entropy - exact.entropy) < 0.2f &&
+                    fabsf(guess.margin - exact.margin) < 1e-4f);
+        assert_int_equal(wane_head_log_sum(head, 0, 1, false, &low, &high, &error), WANE_OK);
+        assert_int_equal(wane_head_log_sum(head, 0, 1, true, &sum, &sum, &error), WANE_OK);
+        assert_true(high - low < 2 && low <= sum + 1e-9 && sum <= high + 1e-9);
+    }
+    wane_head_free(head);
+}
+
 static void expect_refusal(const wane_head_options *options, const wane_head_matrix *matrix,
                            const char *word) {
     wane_head *head;
@@ -191,6 +306,14 @@ static void test_refusals(void **unused) {
     defaults(&options, &matrix);
     matrix.weights = NULL;
     expect_refusal(&options, &matrix, "rescore");
+    matrix.packed = sample;
+    matrix.type = WANE_WEIGHTS_Q6_K; /* of 256 */
+    expect_refusal(&options, &matrix, "whole");
+    matrix.type = WANE_WEIGHTS;
+    expect_refusal(&options, &matrix, "no such type");
+    defaults(&options, &matrix);
+    options.found = true;
+    expect_refusal(&options, &matrix, "found");
     defaults(&options, &matrix);
     options.sigmas = 2;
     expect_refusal(&options, &matrix, "sigmas");
@@ -223,6 +346,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_floats_and_functions),
         cmocka_unit_test(test_mean_and_covariance),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_kept_and_found),
+        cmocka_unit_test(test_signals),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
