@@ -240,8 +240,8 @@ def test_a_start_without_a_place(disk, tmp_path, fault):
         place.freeze()
     else:
         place.fill()
-    for option, name in (("--feedback", "feedback"), ("--audit", "audit"), ("--ready-file", "port"), *((("--record", "trace"),) if fault == "read-only" else ())):
-        code, said = refused(option, place.path / name)
+    for option, name in (("--feedback", "feedback"), ("--audit", "audit"), ("--rollout", "rollout"), ("--ready-file", "port"), *((("--record", "trace"),) if fault == "read-only" else ())):
+        code, said = refused(option, place.path / name, *(("--rollout-features", "draft") if name == "rollout" else ()))
         assert code == 1 and str(place.path / name) in said, (option, said)
     left = set(os.listdir(place.path)) - {"filler"}
     assert all(os.path.getsize(place.path / name) == 0 for name in left), left
