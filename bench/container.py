@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The image, for real: built from deploy/docker/Dockerfile and run as deploy/docker/compose.yml says, by buildah and podman, without a registry.
 
-usage: container.py FOLDER [--image wane:local] [--rebuild] [--debian MIRROR] [--cache ~/.cache/wane] [--json FILE]
+usage: container.py FOLDER [--image wane:local] [--rebuild] [--systemd] [--debian MIRROR] [--cache ~/.cache/wane] [--json FILE]
 
 Needs root, buildah, podman, crun, debootstrap (Debian's packages of these names), curl and PyYAML. FOLDER holds images and volumes (some GB), and what
 is there is not made again. Everything works without a container engine's usual privileges: storage by copies, builds by chroot, no control groups.
@@ -12,8 +12,10 @@ is there is not made again. Everything works without a container engine's usual 
  4  run      the service `wane` of compose.yml: its command, volumes, tmpfs, secret, limits, read-only root, no capabilities
  5  look     user, capabilities, health check, 401 without a key, an answer with one, audit log, doctor, sketch not built at the start
  6  restart  stopped within its grace with status 0; what it remembers is in its volume
+ 7  unit     with --systemd: deploy/systemd/wane.service under a systemd of its own, in a container of Debian with what the image has in /usr/local,
+             set up by the commands of docs/operations.md: it becomes ready under all of its hardening, answers, is killed and comes back, stops
 
-The container has a network of its own and nothing else in it: what is asked is asked in there. Exit status 0: all of it; 1: not (it says what was seen); 2: it
+Each container has a network of its own and nothing else in it: what is asked is asked in there. Exit status 0: all of it; 1: not (it says what was seen); 2: it
 could not be tried.
 """
 import argparse
@@ -30,6 +32,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODEL = "smollm2-135m"
 NAME = "wane-container-try"
+PODMAN = ("podman", "--runtime", "crun", "--cgroup-manager", "cgroupfs")
 
 
 class Failed(Exception):
@@ -115,7 +118,7 @@ class Try:
         import yaml
         service = yaml.safe_load((ROOT / "deploy" / "docker" / "compose.yml").read_text())["services"]["wane"]
         self.grace = int(service["stop_grace_period"].rstrip("s"))
-        words = ["podman", "--runtime", "crun", "--cgroup-manager", "cgroupfs", "run", "--detach", "--name", NAME, "--cgroups", "disabled",
+        words = [*PODMAN, "run", "--detach", "--name", NAME, "--cgroups", "disabled",
                  "--network", "none", "--ulimit", "nproc=4096:4096",
                  "--health-interval", "disable"]  # asked below: podman's own timer is systemd's
         words += ["--read-only"] if service["read_only"] else []
@@ -201,12 +204,72 @@ class Try:
         run("podman", "stop", "--time", self.grace, NAME)
         took, code = time.monotonic() - began, self.state(".State.ExitCode")
         self.check(code == "0" and "stopped" in self.log(), f"it ended with status {code}: {self.log()[-500:]}")
-        run("podman", "--runtime", "crun", "--cgroup-manager", "cgroupfs", "start", NAME)
+        run(*PODMAN, "start", NAME)
         self.wait_ready()
         self.check(self.answer() == self.said, "its answer is another one after a restart")
         hits = re.search(r"(?m)^wane_memo_hits_total (\d+)", self.curl("/metrics", key=self.key)[1])
         self.check(hits and int(hits[1]) > 0, "it remembers nothing")
         self.say("restart", f"stopped in {took:.1f} s with status 0; {hits[1]} tokens of the same answer from the memo in its volume")
+
+    # ---- the unit
+
+    def unit(self):
+        image, folder, docker = "wane-systemd", self.folder / "systemd", (ROOT / "deploy" / "docker" / "Dockerfile").read_text()
+        libraries = " ".join(re.search(r"ca-certificates (lib[^\\\n]*)", docker)[1].split())
+        folder.mkdir(exist_ok=True)
+        (folder / "Dockerfile").write_text(f"FROM debian:bookworm-slim\nRUN apt-get update && apt-get install --yes --no-install-recommends systemd curl {libraries} "
+                                           f"&& rm -rf /var/lib/apt/lists/*\nCOPY --from={self.args.image} /usr/local /usr/local\n"
+                                           f"COPY --from={self.args.image} /var/cache/wane/sketches /var/cache/wane/sketches\n")
+        if not self.has(image) or self.args.rebuild:
+            self.build(folder, "--tag", image)
+        self.clean()
+        run(*PODMAN, "run", "--detach", "--name", NAME, "--cgroups", "disabled", "--network", "none", "--ulimit", "nproc=4096:4096", "--ulimit",
+            "nofile=4096:4096", "--privileged", "--systemd", "always", "--tmpfs", "/run", "--tmpfs", "/tmp", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:rw",
+            "--env", "container=podman", image, "/lib/systemd/systemd", "--system")
+        key = "0123456789abcdef0123456789abcdef0123456789abcdef"
+        for path, text in (("/etc/wane/wane.conf", (ROOT / "deploy" / "config" / "wane.conf").read_text()), ("/etc/wane/keys", f"me mine {key}\n"),
+                           ("/etc/systemd/system/wane.service", (ROOT / "deploy" / "systemd" / "wane.service").read_text())):
+            self.shell(f"mkdir -p {os.path.dirname(path)} && umask 077 && cat >{path} && chmod {'0600' if path.endswith('keys') else '0644'} {path}", text)
+        self.shell(f"mkdir -p /var/cache/wane/models && ln /usr/local/share/wane/models/{MODEL}.gguf /var/cache/wane/models/ && chmod -R a+rX /var/cache/wane")
+        self.shell("wane config --config /etc/wane/wane.conf >/dev/null && systemctl daemon-reload && systemctl enable --now wane")
+        self.pid, self.key = self.state(".State.Pid"), key
+        handed = "keys as a credential"
+        try:
+            self.wait_unit()
+        except Failed as fault:
+            # Where neither a file system with access control lists nor ramfs can be had, systemd cannot hand a credential to a user.
+            if "/run/credentials" not in str(fault) or "Permission denied" not in str(fault):
+                raise
+            handed = "this kernel has no access control lists: keys from their file instead of a credential"
+            self.shell("mkdir -p /etc/systemd/system/wane.service.d && cat >/etc/systemd/system/wane.service.d/keys.conf && chmod 0644 /etc/wane/keys",
+                       "[Service]\nLoadCredential=\nExecStart=\nExecStart=/usr/local/bin/wane serve --config /etc/wane/wane.conf --key-file /etc/wane/keys\n")
+            self.shell("systemctl daemon-reload && systemctl reset-failed wane && systemctl start wane")
+            self.wait_unit()
+        main = self.shell("systemctl show --property MainPID --value wane").strip()
+        status = dict(re.findall(r"(?m)^(Uid|CapEff|NoNewPrivs|Seccomp):\s+(\S+)", self.shell(f"cat /proc/{main}/status")))
+        self.check(status["Uid"] != "0" and int(status["CapEff"], 16) == 0 and status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", f"it runs with {status}")
+        self.check(self.curl("/v1/models")[0] == 401, "it answers without a key")
+        said = self.answer()
+        self.shell(f"kill -9 {main}")
+        time.sleep(3)
+        self.wait_unit()
+        self.check(self.answer() == said, "its answer is another one after a kill")
+        places = self.shell("ls /var/lib/private/wane").split()
+        self.shell("systemctl stop wane")
+        result = self.shell("systemctl show --property Result,ExecMainStatus --value wane").split()
+        self.check(result == ["success", "0"], f"it ended with {result}: {self.shell('journalctl --unit wane --no-pager | tail -20')}")
+        score = re.search(r"exposure level.*: (\S+)", self.shell("systemd-analyze security --no-pager wane"))[1]
+        self.say("unit", f"user {status['Uid']}, no capabilities, filtered calls; answers; back after kill -9; stopped with status 0; in its folder: {', '.join(places)}; exposure {score}; {handed}")
+
+    def shell(self, command, text=None):
+        return run("podman", "exec", "--interactive", NAME, "sh", "-c", command, input=text or "").stdout
+
+    def wait_unit(self):
+        until = time.monotonic() + 120
+        while self.curl("/ready")[0] != 200:
+            if time.monotonic() > until or self.shell("systemctl is-failed wane || true").strip() == "failed":
+                raise Failed("the unit did not become ready: " + self.shell("journalctl --unit wane --no-pager | tail -20"))
+            time.sleep(0.3)
 
     def clean(self):
         run("podman", "rm", "--force", "--volumes", NAME, codes=None)
@@ -227,6 +290,8 @@ class Try:
             self.say("run", f"{self.args.image}, ready")
             self.look()
             self.restart()
+            if self.args.systemd:
+                self.unit()
         finally:
             self.clean()
 
@@ -236,6 +301,7 @@ def main():
     p.add_argument("folder")
     p.add_argument("--image", default="wane:local")
     p.add_argument("--rebuild", action="store_true")
+    p.add_argument("--systemd", action="store_true")
     p.add_argument("--debian", default="", help="where packages come from; not given: as debootstrap does")
     p.add_argument("--cache", default=os.environ.get("WANE_CACHE") or "~/.cache/wane")
     p.add_argument("--json")

@@ -25,7 +25,8 @@ __attribute__((constructor)) static void begin(void) {
 
 int clock_gettime(clockid_t clock, struct timespec *out) {
     int code = (int)syscall(SYS_clock_gettime, clock, out);
-    if (code != 0 || shift == NULL || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return code;
+    if (code != 0 || shift == NULL || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
+        return code;
     int64_t ms = atomic_load(shift);
     out->tv_sec += (time_t)(ms / 1000);
     out->tv_nsec += (long)(ms % 1000) * 1000000;
