@@ -66,12 +66,14 @@ static void say_ready(const struct settings *settings, struct serve_log *log, co
         const char *key =
             setting_text(settings, SET_KEY_FILE) != NULL ? " -H \"Authorization: Bearer $WANE_KEY\"" : "";
         serve_log_write(log, WANE_LOG_INFO, line, NULL);
-        fprintf(stderr,
-                "\n  %s in a browser shows how each token is decided\n"
-                "\n  curl %s/v1/chat/completions -H 'Content-Type: application/json'%s \\\n"
-                "    -d '{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Say "
-                "hello.\"}]}'\n\n",
-                url, url, key, model);
+        char *hint =
+            text_format("\n  %s in a browser shows how each token is decided\n"
+                        "\n  curl %s/v1/chat/completions -H 'Content-Type: application/json'%s \\\n"
+                        "    -d '{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Say "
+                        "hello.\"}]}'\n\n",
+                        url, url, key, model);
+        serve_log_text(log, hint);
+        free(hint);
     }
     free(line);
     free(url);

@@ -101,6 +101,13 @@ void serve_log_write(struct serve_log *log, int level, const char *line, json_t 
     free(text);
 }
 
+void serve_log_text(struct serve_log *log, const char *text) {
+    pthread_mutex_lock(&log->lock);
+    progress_clear();
+    if (!put(log, text, strlen(text))) atomic_fetch_add(&log->lost, 1);
+    pthread_mutex_unlock(&log->lock);
+}
+
 void serve_log_line(void *user, int level, const char *line) {
     struct serve_log *log = user;
     if (level <= log->level) serve_log_write(log, level, line, NULL);

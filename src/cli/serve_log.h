@@ -28,6 +28,8 @@ struct serve_log {
 void serve_log_begin(struct serve_log *log, const char *level, bool json);
 /* Whatever its level. `extra` (may be NULL) is merged into a JSON line. */
 void serve_log_write(struct serve_log *log, int level, const char *line, json_t *extra);
+/* For people, as it is, with its line ends; counted as one line where it cannot be written. */
+void serve_log_text(struct serve_log *log, const char *text);
 /* A wane_log_fn; `log` is a struct serve_log. */
 void serve_log_line(void *log, int level, const char *line);
 void serve_log_info(struct serve_log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
