@@ -23,20 +23,18 @@ import http.server
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import serving  # noqa: E402
 import wrong_table  # noqa: E402
+from prometheus import Prometheus  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROMPTS = ["Write three sentences about the sea.", "List five kinds of bread.", "Explain how a clock works.", "Say what a library is for.",
@@ -90,39 +88,6 @@ class Hook:
                 raise Failed("a message's signature is wrong")
             out.append(json.loads(body))
         return out
-
-
-class Prometheus:
-    """A real one, with the shipped configuration and rules, but for the target and for how often it looks."""
-
-    def __init__(self, program, folder, target):
-        self.folder = folder / "prometheus"
-        (self.folder / "targets").mkdir(parents=True, exist_ok=True)
-        self.port = serving.free_port()
-        shipped = ROOT / "deploy" / "prometheus"
-        shutil.copy(shipped / "wane.rules.yml", self.folder)
-        listed = (shipped / "targets" / "wane.yml").read_text()
-        (self.folder / "targets" / "wane.yml").write_text(listed.replace("127.0.0.1:8080", target))
-        config = re.sub(r"_interval: 15s", "_interval: 500ms", (shipped / "prometheus.yml").read_text()).replace("timeout: 10s", "timeout: 500ms")
-        (self.folder / "prometheus.yml").write_text(config)
-        with open(self.folder / "log", "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([program, f"--config.file={self.folder}/prometheus.yml", f"--storage.tsdb.path={self.folder}/data",
-                                             f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log)
-
-    def query(self, expression):
-        url = f"http://127.0.0.1:{self.port}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                return json.load(answer)["data"]["result"]
-        except (OSError, ValueError, KeyError):
-            return []
-
-    def firing(self):
-        return {r["metric"]["alertname"] for r in self.query('ALERTS{alertstate="firing"}')}
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=30)
 
 
 class Incident:
@@ -187,7 +152,7 @@ class Incident:
         with self.server("serving", "--table", f / "table.slmt", "--table-meaning", "argmax", "--shadow", 0.05, "--breaker-divergences", 1, "--audit", f / "audit.db", "--rollout",
                          f / "rollout.json", "--alert-url", self.hook.url, "--alert-secret-file", f / "secret") as server:
             if self.args.prometheus:
-                self.prometheus = Prometheus(self.args.prometheus, f, f"127.0.0.1:{server.port}")
+                self.prometheus = Prometheus(self.args.prometheus, f / "prometheus", [f"127.0.0.1:{server.port}"], every="500ms")
                 wait(lambda: self.prometheus.query("output_divergence_count == 0"), 30, "Prometheus' first look")
             try:
                 self.began = time.monotonic()

@@ -528,6 +528,8 @@ typedef struct wane_server_options {
     wane_scheduler_options scheduler;
     wane_log_fn log;
     void *log_user;
+    uint64_t (*log_lost)(
+        void *log_user); /* its lines that could not be written so far; NULL: not known; any thread */
 } wane_server_options;
 
 WANE_API void wane_server_options_init(wane_server_options *options);

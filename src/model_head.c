@@ -6,6 +6,7 @@
 #include "calibrate.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/os.h"
 #include "model.h"
 #include "sketch_place.h"
 #include "statistics.h"
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Rows in one scan. Its scratch is V numbers a row, and beyond a few rows a scan is bound by arithmetic. */
 #define SCAN_MOST 8
@@ -172,9 +174,16 @@ static int open_or_build(struct opening *o, wane_error *error) {
     if (result == WANE_EFORMAT)
         wane__log(&o->model->log, WANE_LOG_WARN, "head: %s", error != NULL ? error->text : "damaged sketch");
     int failed = make_folder(folder);
+    if (failed == 0 && access(folder, W_OK | X_OK) != 0) failed = errno;
     if (failed != 0)
         return wane__fail(error, WANE_EIO, "there is no place for its sketch: %s: %s", folder,
                           strerror(failed));
+    /* It takes long to build: not where it could not be kept. Half a byte a weight is the least. */
+    unsigned long long free_bytes = 0,
+                       least = (unsigned long long)o->weights.vocab_size * (unsigned)o->weights.d / 2;
+    if (wane__os_disk_free(folder, &free_bytes) && free_bytes < least)
+        return wane__fail(error, WANE_EIO, "there is no room for its sketch in %s: %llu MB, %llu MB are free",
+                          folder, least / 1000000 + 1, free_bytes / 1000000);
     result = build(o, error);
     return result == WANE_OK ? open_sketch(o, error) : result;
 }
@@ -219,9 +228,9 @@ static int check_options(const wane_model_options *options, wane_error *error) {
     return WANE_OK;
 }
 
-static int give_up(wane_model *model, const char *why) {
+static int give_up(wane_model *model, int level, const char *why) {
     snprintf(model->head_reason, sizeof model->head_reason, "%s", why);
-    wane__log(&model->log, WANE_LOG_INFO, "head: dense: %s", model->head_reason);
+    wane__log(&model->log, level, "head: dense: %s", model->head_reason);
     set_reason(model, model->head_reason);
     return WANE_OK;
 }
@@ -237,7 +246,7 @@ int wane__model_head_open(wane_model *model, const wane_model_options *options, 
         return WANE_OK;
     }
     const char *why = obstacle(model->engine);
-    if (why != NULL) return give_up(model, why);
+    if (why != NULL) return give_up(model, WANE_LOG_INFO, why);
     struct opening o = {.model = model, .options = options, .weights = weights_of(model->engine)};
     wane_error reason = {0};
     result = open_or_build(&o, &reason);
@@ -246,7 +255,8 @@ int wane__model_head_open(wane_model *model, const wane_model_options *options, 
         if (model->sketch_path == NULL) result = wane__fail(&reason, WANE_ENOMEM, "no memory");
     }
     if (result == WANE_ECANCELLED) return wane__fail(error, result, "%s", reason.text);
-    if (result != WANE_OK) return give_up(model, reason.text);
+    if (result != WANE_OK)
+        return give_up(model, result == WANE_EIO ? WANE_LOG_WARN : WANE_LOG_INFO, reason.text);
     model->rows.pace.always = options->head_always;
     model->rows.mode = WANE_HEAD_CERTIFIED;
     fill_state(&o);

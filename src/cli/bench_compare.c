@@ -37,8 +37,9 @@ static bool alike(const json_t *a, const json_t *b, const char *key) {
 
 /* What must be the same for a difference to mean anything else than that. */
 static json_t *unlike(const struct result *a, const struct result *b) {
-    static const char *const here[] = {"wane",  "engine",   "digest",  "model",         "mode",   "head",
-                                       "draft", "requests", "streams", "prompt_tokens", "tokens", "threads"};
+    static const char *const here[] = {"wane",   "engine",  "digest",   "model",        "mode",
+                                       "head",   "draft",   "requests", "streams",      "prompt_tokens",
+                                       "tokens", "threads", "table",    "table_meaning"};
     static const char *const there[] = {"processor", "engine_kernels", "cpus", "frequency_governor"};
     const json_t *x = json_object_get(json_object_get(a->json, "environment"), "machine");
     const json_t *y = json_object_get(json_object_get(b->json, "environment"), "machine");

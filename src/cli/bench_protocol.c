@@ -37,6 +37,7 @@ struct protocol {
     wane_machine machine;
     char kernel[32];
     int prompt_tokens;
+    wane_table_state table; /* when the requests were done: counts of this leg */
 };
 
 /* ---- environment -------------------------------------------------------------------------------------------------------- */
@@ -67,12 +68,19 @@ static void look_at_machine(struct protocol *p, wane_model *model) {
 
 static json_t *make_head(const struct protocol *p, const char *digest) {
     const struct settings *s = p->settings;
-    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "protocol",
-                     PROTOCOL_VERSION, "wane", wane_version(), "engine", wane_engine_version(), "digest",
-                     digest, "mode", setting_text(s, SET_MODE), "head", setting_text(s, SET_HEAD), "draft",
-                     setting_text(s, SET_DRAFT), "threads", wane_model_get_facts(p->work.model)->threads,
-                     "requests", p->run.count, "streams", p->run.streams, "prompt_tokens", p->prompt_tokens,
-                     "tokens", p->work.steps);
+    json_t *head =
+        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "protocol",
+                  PROTOCOL_VERSION, "wane", wane_version(), "engine", wane_engine_version(), "digest", digest,
+                  "mode", setting_text(s, SET_MODE), "head", setting_text(s, SET_HEAD), "draft",
+                  setting_text(s, SET_DRAFT), "threads", wane_model_get_facts(p->work.model)->threads,
+                  "requests", p->run.count, "streams", p->run.streams, "prompt_tokens", p->prompt_tokens,
+                  "tokens", p->work.steps);
+    wane_table_state table;
+    wane_model_get_table_state(p->work.model, &table);
+    if (table.digest[0] == '\0') return head;
+    json_object_set_new(head, "table", json_string(table.digest));
+    json_object_set_new(head, "table_meaning", json_string(setting_text(s, SET_TABLE_MEANING)));
+    return head;
 }
 
 /* Reads what is there, cuts what is not whole, and leaves the file open at its end. */
@@ -156,6 +164,7 @@ static int open_model(const struct settings *settings, int streams, int context,
                               .drafts = true,
                               .least_context = context};
     int code = model_open(settings, &wish, model);
+    if (code == EXIT_FINE) code = table_attach(settings, *model);
     if (code == EXIT_FINE) code = rules_attach(settings, *model, modes);
     if (code == EXIT_FINE) code = gate_attach(settings, *model, modes, NULL, NULL);
     if (code == EXIT_FINE) code = governor_attach(settings, *model, modes, NULL, NULL);
@@ -305,6 +314,16 @@ static json_t *samples_json(const struct protocol_run *run) {
     return json_pack("{s:o, s:o}", "ttft_ms", ttft, "tpot_ms", tpot);
 }
 
+static uint64_t looked_up(const wane_table_state *t) {
+    return t->strict + t->rank + t->miss + t->absent;
+}
+
+static json_t *table_json(const wane_table_state *t) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "looked_up", (json_int_t)looked_up(t), "strict",
+                     (json_int_t)t->strict, "rank", (json_int_t)t->rank, "miss", (json_int_t)t->miss,
+                     "absent", (json_int_t)t->absent, "taken", (json_int_t)t->taken);
+}
+
 static json_t *result_json(const struct protocol *p, const char *model, bool *keeps) {
     double figure[PROTOCOL_FIGURES];
     protocol_figures(&p->run, figure);
@@ -322,6 +341,7 @@ static json_t *result_json(const struct protocol *p, const char *model, bool *ke
                         p->run.gap_ms != NULL
                             ? json_pack("{s:i, s:i}", "tokens", p->run.long_tokens, "last", p->run.gaps)
                             : json_null());
+    if (p->table.digest[0] != '\0') json_object_set_new(all, "table_of_last_leg", table_json(&p->table));
     json_object_set_new(all, "environment",
                         json_pack("{s:o, s:o, s:s}", "machine", machine_json(&p->machine), "checks",
                                   checkup_json(&p->checkup), "head_kernel", p->kernel));
@@ -342,6 +362,10 @@ static int write_result(const char *path, json_t *result) {
                : cli_fail(EXIT_FAILED, "cannot write the result %s: %s", path, strerror(errno));
 }
 
+static double share_of(uint64_t part, uint64_t all) {
+    return all > 0 ? 100.0 * (double)part / (double)all : 0;
+}
+
 static void print_text(const struct protocol *p, const char *model) {
     double f[PROTOCOL_FIGURES];
     protocol_figures(&p->run, f);
@@ -357,6 +381,11 @@ static void print_text(const struct protocol *p, const char *model) {
     out_format("\n%.2f tokens/s, %.3f requests/s; CPUs %.1f %% busy, slots %.1f %%, engine %.1f %%\n",
                f[TOKENS_PER_SECOND], f[REQUESTS_PER_SECOND], 100 * f[CPU_SHARE], 100 * f[SLOT_SHARE],
                100 * f[ENGINE_SHARE]);
+    if (p->table.digest[0] != '\0')
+        out_format("table: of %llu tokens looked up in the last leg %.2f %% strict hits, %.2f %% rank hits, "
+                   "%llu taken\n",
+                   (unsigned long long)looked_up(&p->table), share_of(p->table.strict, looked_up(&p->table)),
+                   share_of(p->table.rank, looked_up(&p->table)), (unsigned long long)p->table.taken);
     for (int i = 0; i < p->bar.count; i++) {
         const struct protocol_limit *l = &p->bar.list[i];
         out_format("%s  %s %.6g, %s %.6g\n", protocol_keeps(l, f) ? "kept   " : "BROKEN ",
@@ -430,6 +459,7 @@ static int run_short(struct protocol *p, wane_model *model) {
     if (code != EXIT_FINE) return code;
     look_at_machine(p, model);
     if (p->run.done < p->run.count) result = run_requests(p, &error);
+    wane_model_get_table_state(model, &p->table);
     if (interrupt_seen() && p->state[0] != '\0')
         cli_say("stopped at %d of %d requests; the same command goes on", p->run.done, p->run.count);
     return result == WANE_OK ? EXIT_FINE : cli_fail_wane(&error);

@@ -66,6 +66,10 @@ int train_end(const struct settings *settings, int result, const wane_error *err
 int command_classify(struct settings *settings);
 int command_feedback(struct settings *settings);
 int command_rollout(struct settings *settings);
+int command_governor(struct settings *settings);
+/* Say what a server answered that did not do it, as its error's body has it; the exit code. */
+struct http_page;
+int server_complain(const struct http_page *page);
 int command_audit(struct settings *settings);
 int command_bench(struct settings *settings);
 int command_doctor(struct settings *settings);

@@ -185,8 +185,7 @@ static int show(const struct settings *settings, char *json) {
 
 /* ---- by a server --------------------------------------------------------------------------------------------------- */
 
-/* What an error's body says. */
-static int complain(const struct http_page *page) {
+int server_complain(const struct http_page *page) {
     json_error_t fault;
     json_t *root = json_loadb(page->body, page->size, 0, &fault);
     const char *message = json_text_of(json_object_get(root, "error"), "message");
@@ -208,7 +207,7 @@ static int by_server(const struct settings *settings, int action, const char *fe
     free(body);
     if (!answered) return cli_fail(EXIT_FAILED, "%s: %s", url, page.why);
     if (page.status == 200) return show(settings, page.body);
-    int code = complain(&page);
+    int code = server_complain(&page);
     free(page.body);
     return code;
 }

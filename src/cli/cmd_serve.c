@@ -6,68 +6,16 @@
  */
 #include "cli.h"
 #include "file_out.h"
+#include "serve_log.h"
 #include "text.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-struct logging {
-    int level;
-    bool json;
-};
-
-static const char *const level_names[] = {"error", "warn", "info", "debug"};
-
-static void stamp(char out[32]) {
-    struct timespec now;
-    struct tm parts;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    size_t used = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(out + used, 32 - used, ".%03ldZ", now.tv_nsec / 1000000);
-}
-
-/* One line in one write: lines of two threads never mix. `extra` (may be NULL) is merged into a JSON line. */
-static void log_write(const struct logging *logging, int level, const char *line, json_t *extra) {
-    char when[32];
-    stamp(when);
-    if (level < 0) level = 0;
-    if (level > WANE_LOG_DEBUG) level = WANE_LOG_DEBUG;
-    progress_clear();
-    if (!logging->json) {
-        fprintf(stderr, "%s %-5s %s\n", when, level_names[level], line);
-        return;
-    }
-    json_t *all = json_pack("{s:s, s:s, s:o}", "time", when, "level", level_names[level], "message",
-                            json_text(line, strlen(line)));
-    if (extra != NULL) json_object_update(all, extra);
-    char *text = json_dumps(all, JSON_COMPACT);
-    if (text != NULL) fprintf(stderr, "%s\n", text);
-    free(text);
-    json_decref(all);
-}
-
-static void log_line(void *user, int level, const char *line) {
-    const struct logging *logging = user;
-    if (level <= logging->level) log_write(logging, level, line, NULL);
-}
-
-__attribute__((format(printf, 2, 3))) static void log_info(struct logging *logging, const char *format, ...) {
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    log_line(logging, WANE_LOG_INFO, line);
-}
 
 static void endings(sigset_t *set) {
     sigemptyset(set);
@@ -106,30 +54,32 @@ static char *server_url(const char *host, int port) {
     return text_format("http://%s%s%s:%d", brackets ? "[" : "", name, brackets ? "]" : "", port);
 }
 
-static void say_ready(const struct settings *settings, struct logging *logging, const char *model, int port) {
+static void say_ready(const struct settings *settings, struct serve_log *log, const char *model, int port) {
     char *url = server_url(setting_text(settings, SET_HOST), port);
     char *line = text_format("ready on %s", url);
-    if (logging->json) {
+    if (log->json) {
         json_t *extra =
             json_pack("{s:s, s:s, s:i, s:s}", "event", "ready", "url", url, "port", port, "model", model);
-        log_write(logging, WANE_LOG_INFO, line, extra);
+        serve_log_write(log, WANE_LOG_INFO, line, extra);
         json_decref(extra);
     } else {
         const char *key =
             setting_text(settings, SET_KEY_FILE) != NULL ? " -H \"Authorization: Bearer $WANE_KEY\"" : "";
-        log_write(logging, WANE_LOG_INFO, line, NULL);
-        fprintf(stderr,
-                "\n  %s in a browser shows how each token is decided\n"
-                "\n  curl %s/v1/chat/completions -H 'Content-Type: application/json'%s \\\n"
-                "    -d '{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Say "
-                "hello.\"}]}'\n\n",
-                url, url, key, model);
+        serve_log_write(log, WANE_LOG_INFO, line, NULL);
+        char *hint =
+            text_format("\n  %s in a browser shows how each token is decided\n"
+                        "\n  curl %s/v1/chat/completions -H 'Content-Type: application/json'%s \\\n"
+                        "    -d '{\"model\": \"%s\", \"messages\": [{\"role\": \"user\", \"content\": \"Say "
+                        "hello.\"}]}'\n\n",
+                        url, url, key, model);
+        serve_log_text(log, hint);
+        free(hint);
     }
     free(line);
     free(url);
 }
 
-static void server_options(const struct settings *settings, struct logging *logging,
+static void server_options(const struct settings *settings, struct serve_log *log,
                            wane_server_options *options) {
     wane_server_options_init(options);
     options->host = setting_text(settings, SET_HOST);
@@ -143,8 +93,9 @@ static void server_options(const struct settings *settings, struct logging *logg
     options->ab_governor = settings->value[SET_AB_GOVERNOR].real;
     sampling_from(settings, &options->sampling);
     options->sampling.seeded = false; /* one seed for all requests would make their draws alike */
-    options->log = options->scheduler.log = log_line;
-    options->log_user = options->scheduler.log_user = logging;
+    options->log = options->scheduler.log = serve_log_line;
+    options->log_user = options->scheduler.log_user = log;
+    options->log_lost = serve_log_lost;
     options->scheduler.queue = setting_int(settings, SET_QUEUE);
     options->scheduler.window_ms = setting_int(settings, SET_WINDOW);
     options->scheduler.max_batch_requests = setting_int(settings, SET_BATCH_REQUESTS);
@@ -186,11 +137,11 @@ static void wait_for_the_end(const struct settings *settings, wane_model *model)
     }
 }
 
-static void wait_and_stop(const struct settings *settings, struct logging *logging, wane_model *model,
+static void wait_and_stop(const struct settings *settings, struct serve_log *log, wane_model *model,
                           wane_server *server) {
     wait_for_the_end(settings, model);
-    log_info(logging, "stopping: what is running may finish within %d ms; a second signal ends it at once",
-             setting_int(settings, SET_GRACE));
+    serve_log_info(log, "stopping: what is running may finish within %d ms; a second signal ends it at once",
+                   setting_int(settings, SET_GRACE));
     pthread_t second;
     char *ready_file = settings->value[SET_READY_FILE].text;
     bool watching = pthread_create(&second, NULL, stop_at_once, ready_file) == 0;
@@ -250,23 +201,36 @@ static void audit_options(const struct settings *settings, wane_audit_options *a
     if (audit->path != NULL) options->audit = audit;
 }
 
-static int serve(const struct settings *settings, struct logging *logging, wane_model *model,
-                 unsigned request_modes) {
+/* Lists of the settings, read at the start: a wrong one is said before a model is loaded. */
+struct lists {
+    unsigned request_modes, prepare, request_prepare;
+};
+
+static int read_lists(const struct settings *settings, struct lists *lists) {
+    *lists = (struct lists){0};
+    int code = modes_from(setting_text(settings, SET_REQUEST_MODES), &lists->request_modes);
+    if (code == EXIT_FINE) code = prepare_from(settings, SET_PREPARE, &lists->prepare);
+    if (code == EXIT_FINE) code = prepare_from(settings, SET_REQUEST_PREPARE, &lists->request_prepare);
+    return code;
+}
+
+static int serve(const struct settings *settings, struct serve_log *log, wane_model *model,
+                 const struct lists *lists) {
     wane_server_options options;
     wane_server *server = NULL;
     wane_error error = {0};
     wane_quality quality;
     struct domains domains;
     wane_disk disks[WANE_DISKS_MOST];
-    server_options(settings, logging, &options);
+    server_options(settings, log, &options);
     options.disks = disks;
     options.disk_count = disks_from(settings, disks);
-    options.request_modes = request_modes;
-    prepare_from(settings, SET_PREPARE, &options.prepare); /* they were checked at the start */
-    prepare_from(settings, SET_REQUEST_PREPARE, &options.request_prepare);
+    options.request_modes = lists->request_modes;
+    options.prepare = lists->prepare;
+    options.request_prepare = lists->request_prepare;
     quality_from(settings, &quality);
     domains_from(settings, &domains);
-    int dressed = profiles_attach(settings, model, &domains, log_line, logging);
+    int dressed = profiles_attach(settings, model, &domains, serve_log_line, log);
     if (dressed != EXIT_FINE) {
         domains_free(&domains);
         return dressed;
@@ -290,8 +254,8 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     domains_free(&domains);
     free(rollout.text);
     if (started != WANE_OK) {
-        if (logging->json)
-            log_write(logging, WANE_LOG_ERROR, error.text, NULL);
+        if (log->json)
+            serve_log_write(log, WANE_LOG_ERROR, error.text, NULL);
         else
             cli_say("%s", error.text);
         wane_classifier_free(classifier);
@@ -301,10 +265,10 @@ static int serve(const struct settings *settings, struct logging *logging, wane_
     const char *ready_file = setting_text(settings, SET_READY_FILE);
     int code = ready_file != NULL ? write_ready_file(ready_file, port) : EXIT_FINE;
     if (code == EXIT_FINE) {
-        say_ready(settings, logging, wane_model_get_facts(model)->name, port);
-        wait_and_stop(settings, logging, model, server);
+        say_ready(settings, log, wane_model_get_facts(model)->name, port);
+        wait_and_stop(settings, log, model, server);
         if (ready_file != NULL) unlink(ready_file);
-        log_info(logging, "stopped");
+        serve_log_info(log, "stopped");
     }
     wane_server_free(server);
     wane_classifier_free(classifier);
@@ -315,17 +279,12 @@ int command_serve(struct settings *settings) {
     if (settings->operand_count > 0)
         return cli_usage("serve", "wane serve takes no words; got \"%.60s\" (a model is given with --model)",
                          settings->operands[0]);
-    unsigned request_modes = 0;
-    int wrong = modes_from(setting_text(settings, SET_REQUEST_MODES), &request_modes);
-    unsigned steps; /* a wrong list is said before a model is loaded */
-    if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_PREPARE, &steps);
-    if (wrong == EXIT_FINE) wrong = prepare_from(settings, SET_REQUEST_PREPARE, &steps);
+    struct lists lists;
+    int wrong = read_lists(settings, &lists);
     if (wrong == EXIT_FINE) wrong = rollout_check(settings);
     if (wrong != EXIT_FINE) return wrong;
-    struct logging logging = {WANE_LOG_INFO, setting_on(settings, SET_JSON)};
-    const char *level = setting_text(settings, SET_LOG_LEVEL);
-    for (int i = 0; i <= WANE_LOG_DEBUG; i++)
-        if (strcmp(level, level_names[i]) == 0) logging.level = i;
+    struct serve_log log;
+    serve_log_begin(&log, setting_text(settings, SET_LOG_LEVEL), setting_on(settings, SET_JSON));
     sigset_t set;
     waited_for(settings, &set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
@@ -333,32 +292,32 @@ int command_serve(struct settings *settings) {
     struct model_wish wish = {.sequences = setting_int(settings, SET_SLOTS),
                               .decodes = true,
                               .drafts = true,
-                              .log = log_line,
-                              .log_user = &logging,
+                              .log = serve_log_line,
+                              .log_user = &log,
                               .stop = stop_pending};
-    log_info(&logging, "wane %s, engine %s: loading %s for %d conversations at once", wane_version(),
-             wane_engine_version(), setting_text(settings, SET_MODEL), wish.sequences);
+    serve_log_info(&log, "wane %s, engine %s: loading %s for %d conversations at once", wane_version(),
+                   wane_engine_version(), setting_text(settings, SET_MODEL), wish.sequences);
     int code = model_open(settings, &wish, &model);
     if (code != EXIT_FINE) return code;
     const wane_model_facts *facts = wane_model_get_facts(model);
-    log_info(&logging, "loaded %s: %s, %.0f MB, %d threads, context of %d tokens", facts->name,
-             facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
+    serve_log_info(&log, "loaded %s: %s, %.0f MB, %d threads, context of %d tokens", facts->name,
+                   facts->description, (double)facts->file_bytes / 1e6, facts->threads, facts->context);
     const char *folder = setting_text(settings, SET_RECORD);
     wane_recorder *recorder = NULL;
     unsigned modes = modes_used(settings);
     code = table_attach(settings, model);
     if (code == EXIT_FINE) code = rules_attach(settings, model, modes);
-    if (code == EXIT_FINE) code = gate_attach(settings, model, modes, log_line, &logging);
-    if (code == EXIT_FINE) code = governor_attach(settings, model, modes, log_line, &logging);
+    if (code == EXIT_FINE) code = gate_attach(settings, model, modes, serve_log_line, &log);
+    if (code == EXIT_FINE) code = governor_attach(settings, model, modes, serve_log_line, &log);
     if (code == EXIT_FINE) code = breaker_attach(settings, model, modes);
     if (code == EXIT_FINE) code = reward_attach(settings, model);
     if (code == EXIT_FINE) code = memo_attach(settings, model);
     if (code == EXIT_FINE && folder != NULL) code = recorder_open(settings, model, folder, &recorder);
     if (folder != NULL && code == EXIT_FINE)
-        log_info(&logging, "recording what is decoded in %s%s", folder,
-                 setting_text(settings, SET_REDACT) != NULL ? ", redacted" : "");
+        serve_log_info(&log, "recording what is decoded in %s%s", folder,
+                       setting_text(settings, SET_REDACT) != NULL ? ", redacted" : "");
     if (code == EXIT_FINE) {
-        code = serve(settings, &logging, model, request_modes);
+        code = serve(settings, &log, model, &lists);
         int saved = memo_save(model);
         if (code == EXIT_FINE) code = saved;
     }

@@ -156,6 +156,13 @@ const struct command cli_commands[] = {
      "file, which a server that uses it obeys within seconds; with --url by that server, at once.\n"
      "docs/rollout.md has plans, stages, bars and the hash that puts a user on a side.",
      "plan start status advance back abort", command_rollout},
+    {"governor", FOR_GOVERNOR, "wane governor ab --url URL [--key KEY] [--json]",
+     "how live traffic with the governor differs from that without",
+     "ab: what wane serve --ab-governor SHARE has counted since it started: replies, loops, ends by the "
+     "fuse,\n"
+     "diversity and ratings of both sides, and how they differ, with intervals of 95 %. KEY, or WANE_KEY,\n"
+     "needs the right admin where the server asks for keys. docs/governor.md says who is on which side.",
+     "ab", command_governor},
     {"audit", FOR_AUDIT,
      "wane audit tail [OPTION...] [FILE]\n       wane audit show RECORD [FILE] [--json]\n"
      "       wane audit export [OPTION...] [FILE]\n       wane audit verify [OPTION...] [FILE...]\n"
@@ -222,7 +229,7 @@ const struct command cli_commands[] = {
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
      "run session serve model tokenize prepare head table key record trace gate classify train tune feedback "
-     "rollout audit bench doctor diagnose cost config version help",
+     "rollout governor audit bench doctor diagnose cost config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

@@ -13,37 +13,51 @@
 
 /* ---- tokens and characters, in words ------------------------------------------------------------------------------------- */
 
-/* "U+0041, U+00C4 and 12 more" */
-static char *characters_text(const wane_tokenizer_parting *p) {
+/* A list of which no more than `shown` of `count` are shown; `one` makes the text of number i. Free it. */
+static char *list_text(const wane_tokenizer_parting *p, int count, int shown,
+                       char *(*one)(const wane_tokenizer_parting *p, int i, const void *user),
+                       const void *user) {
     char *all = text_copy("");
-    int shown = p->characters < WANE_TOKENIZER_SHOWN ? p->characters : WANE_TOKENIZER_SHOWN;
+    if (shown > count) shown = count;
     for (int i = 0; i < shown; i++) {
-        char *longer = text_format("%s%sU+%04X", all, i > 0 ? ", " : "", (unsigned)p->character[i]);
+        char *text = one(p, i, user), *longer = text_format("%s%s%s", all, i > 0 ? ", " : "", text);
         free(all);
+        free(text);
         all = longer;
     }
-    if (p->characters <= shown) return all;
-    char *longer = text_format("%s and %d more", all, p->characters - shown);
+    if (count <= shown) return all;
+    char *longer = text_format("%s and %d more", all, count - shown);
     free(all);
     return longer;
 }
 
+static char *one_character(const wane_tokenizer_parting *p, int i, const void *unused) {
+    (void)unused;
+    return text_format("U+%04X", (unsigned)p->character[i]);
+}
+
+/* "U+0041, U+00C4 and 12 more" */
+static char *characters_text(const wane_tokenizer_parting *p) {
+    return list_text(p, p->characters, WANE_TOKENIZER_SHOWN, one_character, NULL);
+}
+
+struct both {
+    const wane_model *here, *there;
+};
+
+static char *one_token(const wane_tokenizer_parting *p, int i, const void *user) {
+    const struct both *models = user;
+    char *a = token_quoted(models->there, p->token[i]), *b = token_quoted(models->here, p->token[i]);
+    char *text = text_format("%d (%s, here %s)", (int)p->token[i], a, b);
+    free(a);
+    free(b);
+    return text;
+}
+
 /* "17 (\"a\", here \"b\")" of the tokens whose bytes differ. */
 static char *tokens_text(const wane_model *here, const wane_model *there, const wane_tokenizer_parting *p) {
-    char *all = text_copy("");
-    int shown = p->tokens < 4 ? p->tokens : 4;
-    for (int i = 0; i < shown; i++) {
-        char *a = token_quoted(there, p->token[i]), *b = token_quoted(here, p->token[i]);
-        char *longer = text_format("%s%s%d (%s, here %s)", all, i > 0 ? ", " : "", (int)p->token[i], a, b);
-        free(all);
-        free(a);
-        free(b);
-        all = longer;
-    }
-    if (p->tokens <= shown) return all;
-    char *longer = text_format("%s and %d more", all, p->tokens - shown);
-    free(all);
-    return longer;
+    const struct both models = {here, there};
+    return list_text(p, p->tokens, 4, one_token, &models);
 }
 
 /* ---- tokenizer ---------------------------------------------------------------------------------------------------------------- */

@@ -84,7 +84,7 @@ static void blame(struct disk *disk, enum check_level level, const char *next) {
     disk->next = next;
 }
 
-/* `needed`: what is not written there is lost; else it is made again each time. */
+/* `needed`: what is not written there is lost; else only time is. */
 static void look_at(struct disk *disk, const char *what, const char *path, bool needed) {
     wane_place place;
     wane_error error = {0};
@@ -99,8 +99,8 @@ static void look_at(struct disk *disk, const char *what, const char *path, bool 
         if (fault[0] != '\0')
             blame(disk, needed ? CHECK_CRITICAL : CHECK_WARNING,
                   needed ? "give that folder to the user that wane runs as, or name another one"
-                         : "set WANE_CACHE to a folder that can be written: the sketch is made anew at each "
-                           "start");
+                         : "set WANE_CACHE to a folder that can be written: without a sketch the dense head "
+                           "gives the same tokens in more time");
         if (place.free_bytes < 100000000 || place.free_files == 0)
             blame(disk, CHECK_CRITICAL, "make room on that disk");
         else if (place.free_bytes < 1000000000)

@@ -93,6 +93,7 @@ int model_helper(const char *const *arguments, char **output) {
     posix_spawnattr_init(&attributes);
     sigemptyset(&pipe_only);
     sigaddset(&pipe_only, SIGPIPE); /* ignored here, not there */
+    sigaddset(&pipe_only, SIGXFSZ);
     posix_spawnattr_setsigdefault(&attributes, &pipe_only);
     sigemptyset(&none); /* `serve` blocks Ctrl-C for itself */
     posix_spawnattr_setsigmask(&attributes, &none);

@@ -28,6 +28,7 @@ void cli_start(void) {
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
             _exit(1);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write, not the end */
     /* Line editing needs to know that bytes above 127 are UTF-8; numbers keep their point. */
     const char *set = setlocale(LC_CTYPE, "");
     if (set != NULL && strcmp(set, "C") != 0 && strcmp(set, "POSIX") != 0) return;

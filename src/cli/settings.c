@@ -13,7 +13,7 @@
 #define LOADS                                                                                               \
     (TALKS | FOR_SERVE | FOR_MODEL | FOR_TOKENIZE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | \
      FOR_TRAIN | FOR_TUNE | FOR_CONFIG | LOOKS)
-#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_CONFIG | LOOKS)
+#define TABLED (TALKS | FOR_SERVE | FOR_TABLE | FOR_BENCH | FOR_CONFIG | LOOKS)
 #define DECODES                                                                                         \
     (TALKS | FOR_SERVE | FOR_BENCH | FOR_HEAD | BUILDS | FOR_RECORD | FOR_GATE | FOR_MODEL | FOR_TUNE | \
      FOR_CONFIG | LOOKS)
@@ -88,7 +88,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
         TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,
-        TABLED & ~(unsigned)FOR_DIAGNOSE, "FILE", "keep them here from run to run; not set: they end with the process"),
+        TABLED & ~(unsigned)(FOR_DIAGNOSE | FOR_BENCH), "FILE", "keep them here from run to run; not set: they end with the process"),
     [SET_MEMO_SAVE] = NUMBER("Engine", "memo-save", 0, "WANE_MEMO_SAVE", "engine.memo_save", TYPE_INTEGER, 0, 86400, "300",
         TALKS | FOR_SERVE | FOR_CONFIG, "seconds from one write of the memo's file to the next; 0: only at the end"),
 
@@ -268,7 +268,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         JUDGES, "cosine of two neighbouring blocks' outputs below which a token is drawn twice; 0: not looked at"),
 
     [SET_TABLE_FILE] = WORDS("Table", "table", 0, "WANE_TABLE", "table.file", TYPE_FILE, 1, 4096, NULL,
-        TABLED, "FILE", "a table of contexts that were seen before; docs/slmt.md has its form"),
+        TABLED, "FILE", "a table of contexts that were seen before; docs/slmt.md has its form; bench: protocol"),
     [SET_TABLE_KEY] = WORDS("Table", "table-key", 0, "WANE_TABLE_KEY", "table.key", TYPE_FILE, 1, 4096, NULL,
         TABLED, "FILE", "the public key that must have signed the table; not set: unsigned ones are taken"),
     [SET_TABLE_MEANING] = CHOICE("Table", "table-meaning", "WANE_TABLE_MEANING", "table.meaning", "exact argmax", "exact",
@@ -313,7 +313,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         FOR_TRACE, "head: print so many records"),
 
     [SET_URL] = WORDS("Faults", "url", 0, NULL, NULL, TYPE_WORD, 8, 500, NULL,
-        FOR_DOCTOR | FOR_COST, "URL", "a running server: http://127.0.0.1:8080; WANE_KEY holds a key where it asks for one"),
+        FOR_DOCTOR | FOR_COST | FOR_GOVERNOR, "URL", "a running server: http://127.0.0.1:8080; WANE_KEY holds a key where it asks for one"),
     [SET_AGAINST] = WORDS("Faults", "against", 0, NULL, NULL, TYPE_FILE, 1, 4096, NULL,
         FOR_DOCTOR, "MODEL", "the model that the table was made with, to name tokens and characters that differ"),
     [SET_SIDE_A] = WORDS("Faults", "a", 0, NULL, NULL, TYPE_WORD, 0, 4096, NULL,
@@ -411,7 +411,7 @@ const struct setting settings_table[SETTING_COUNT] = {
     [SET_ROLLOUT_URL] = WORDS("Rollout", "url", 0, NULL, NULL, TYPE_WORD, 8, 500, NULL,
         FOR_ROLLOUT, "URL", "ask the server that runs there, http://127.0.0.1:8080, not the file"),
     [SET_ROLLOUT_KEY] = WORDS("Rollout", "key", 0, "WANE_KEY", NULL, TYPE_WORD, 1, 512, NULL,
-        FOR_ROLLOUT, "KEY", "with the right admin, where that server asks for keys"),
+        FOR_ROLLOUT | FOR_GOVERNOR, "KEY", "with the right admin, where that server asks for keys"),
     [SET_AUDIT] = WORDS("Audit", "audit", 0, "WANE_AUDIT", "audit.file", TYPE_FILE, 1, 4000, NULL,
         SERVES | FOR_AUDIT | FOR_DOCTOR, "FILE", "serve: write down how each answer came about; audit: the log, where no word names one"),
     [SET_AUDIT_KEY] = WORDS("Audit", "audit-key", 0, "WANE_AUDIT_KEY", "audit.key", TYPE_FILE, 1, 4096, NULL,

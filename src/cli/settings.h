@@ -306,6 +306,7 @@ enum {
     FOR_PREPARE = 1 << 20,
     FOR_AUDIT = 1 << 21,
     FOR_ROLLOUT = 1 << 22,
+    FOR_GOVERNOR = 1 << 23,
     FOR_DOCTOR = 1 << 24,
     FOR_DIAGNOSE = 1 << 25,
     FOR_COST = 1 << 26,

@@ -65,6 +65,7 @@ static int spawn(const struct wane__alert_command *command, char **environment, 
     sigemptyset(&none);
     sigemptyset(&usual);
     sigaddset(&usual, SIGPIPE);
+    sigaddset(&usual, SIGXFSZ);
     if (posix_spawnattr_init(&how) != 0) return ENOMEM;
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setsigmask(&how, &none);

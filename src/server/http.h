@@ -180,6 +180,9 @@ void wane__http_keep(struct wane__exchange *exchange, const wane_event *event);
 enum MHD_Result wane__http_feedback(struct wane__exchange *exchange);
 void wane__http_feedback_metrics(struct wane_server *server, struct wane__buf *out);
 
+/* metrics_process.c: what the program could not write to its log, where it says. */
+void wane__metrics_write_log(const struct wane_server *server, struct wane__buf *out);
+
 /* metrics_process.c: the disks whose free bytes the metrics have. */
 int wane__server_set_disks(struct wane_server *server, const wane_server_options *options, wane_error *error);
 void wane__server_free_disks(struct wane_server *server);

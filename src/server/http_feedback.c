@@ -33,6 +33,7 @@ struct wane__ratings {
     struct wane__kept *kept;
     bool text;
     atomic_ullong up, down, neutral, refused, failed, alternatives;
+    atomic_bool failing; /* the last rating could not be written, and that was said */
 };
 
 /* ------------------------------------------------------------------- start and stop */
@@ -193,10 +194,15 @@ static bool write_down(struct wane__exchange *x, const struct wane__rating *rati
                                  .reply = kept->reply};
     if (wane_feedback_append(r->pool, &entry, &error) == WANE_OK) {
         atomic_fetch_add(rating->value > 0 ? &r->up : rating->value < 0 ? &r->down : &r->neutral, 1);
+        if (atomic_exchange(&r->failing, false))
+            wane__log(&x->server->log, WANE_LOG_INFO, "feedback: ratings are written again");
         *number = entry.id;
         return true;
     }
     atomic_fetch_add(&r->failed, 1);
+    if (!atomic_exchange(&r->failing, true))
+        wane__log(&x->server->log, WANE_LOG_ERROR,
+                  "feedback: %s Ratings are refused until it can be written.", error.text);
     bool later = error.code == WANE_EBUSY;
     return wane__problem(&x->problem, later ? WANE__PROBLEM_BUSY : WANE__PROBLEM_ENGINE, NULL, "%s",
                          error.text);

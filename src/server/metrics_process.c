@@ -37,6 +37,12 @@ void wane__metrics_write_process(const struct wane__metrics *metrics, const wane
     }
 }
 
+void wane__metrics_write_log(const struct wane_server *server, struct wane__buf *out) {
+    if (server->log_lost == NULL) return;
+    wane__metric_whole(out, "wane_log_lost_total", "counter", "Log lines that could not be written.",
+                       server->log_lost(server->log.user));
+}
+
 int wane__server_set_disks(struct wane_server *server, const wane_server_options *options,
                            wane_error *error) {
     if (options->disk_count > WANE_DISKS_MOST)

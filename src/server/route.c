@@ -211,6 +211,7 @@ static enum MHD_Result answer_metrics(struct wane__exchange *exchange) {
     wane_model_get_governor_state(server->model, &governor);
     wane__metrics_write_governor(&governor, &exchange->out);
     wane__metrics_write_process(&server->metrics, server->disks, server->disk_count, &exchange->out);
+    wane__metrics_write_log(server, &exchange->out);
     wane__metrics_write_cache(&state, &exchange->out);
     wane__metrics_write_policy(&server->metrics, &exchange->out);
     wane__http_domain_metrics(server, &exchange->out);

@@ -214,6 +214,7 @@ static struct wane_server *make_server(wane_model *model, const wane_server_opti
     server->defaults.sampling.bias = NULL;
     server->defaults.sampling.bias_count = 0;
     wane__log_init(&server->log, options->log, options->log_user);
+    server->log_lost = options->log_lost;
     wane__metrics_init(&server->metrics);
     return server;
 }

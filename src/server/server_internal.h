@@ -22,8 +22,9 @@ struct wane_server {
     wane_scheduler *scheduler;
     struct MHD_Daemon *daemon;
     struct wane__log log;
-    struct wane__keys *keys; /* NULL: none needed */
-    bool keyless_admin;      /* without keys, on this machine alone: everybody is its operator */
+    uint64_t (*log_lost)(void *log_user); /* NULL: not known */
+    struct wane__keys *keys;              /* NULL: none needed */
+    bool keyless_admin;                   /* without keys, on this machine alone: everybody is its operator */
     struct wane__metrics metrics;
     wane_disk *disks; /* owned, with their texts */
     size_t disk_count;

@@ -1,7 +1,8 @@
 /*
  * trace_file.c - names, makes, writes, syncs and forgets files. Owns the compressor. Files are for their owner alone: 0600
  * in a folder of 0700. They stand under their own name from the start, not under a temporary one: a file that a kill left
- * behind is to be found and read.
+ * behind is to be found and read. Refuses to leave half of what a disk did not take: a file ends behind its last sync, and
+ * one that never had any goes; nor does an older file make room for one that is not safe yet.
  */
 #include "table/trace_file.h"
 
@@ -67,14 +68,16 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The oldest go, until as many are left as may be. */
+/* The oldest go, until as many are left as may be; never the open one. */
 static void prune(const struct wane__trace_file *file) {
     struct dirent **list = NULL;
     if (file->files_most <= 0) return;
+    const char *own = file->path.data + strlen(file->folder) + 1;
     int count = scandir(file->folder, &list, is_ours, by_name);
     for (int i = 0; i < count; i++) {
         struct wane__buf path = {0};
-        if (i < count - file->files_most && wane__buf_format(&path, "%s/%s", file->folder, list[i]->d_name))
+        if (i < count - file->files_most && strcmp(list[i]->d_name, own) != 0 &&
+            wane__buf_format(&path, "%s/%s", file->folder, list[i]->d_name))
             unlink(path.data);
         wane__buf_free(&path);
         free(list[i]); /* scandir's own */
@@ -84,9 +87,20 @@ static void prune(const struct wane__trace_file *file) {
 
 /* -------------------------------------------------------------------- bytes */
 
+/* What was not synced is counted as lost: none of it stays. */
+static void take_back(const struct wane__trace_file *file) {
+    if (file->synced == 0)
+        unlink(file->path.data);
+    else if (ftruncate(file->fd, (off_t)file->synced) == 0)
+        fsync(file->fd);
+}
+
 static int fail_file(struct wane__trace_file *file, const char *what, wane_error *error) {
     int why = errno;
-    if (file->fd >= 0) close(file->fd);
+    if (file->fd >= 0) {
+        take_back(file);
+        close(file->fd);
+    }
     file->fd = -1;
     file->dirty = false;
     wane__buf_clear(&file->packed);
@@ -137,7 +151,7 @@ static int put(struct wane__trace_file *file, const char *text, size_t size, wan
     return file->plain ? write_all(file, text, size, error) : pack(file, text, size, false, error);
 }
 
-static int name_file(struct wane__trace_file *file, int64_t ms) {
+static bool name_file(struct wane__trace_file *file, int64_t ms) {
     char date[32] = "19700101T000000";
     struct tm utc;
     time_t seconds = (time_t)(ms / 1000);
@@ -157,17 +171,35 @@ static char *newest_name(const struct wane__trace_file *file) {
     return newest;
 }
 
-/* Names sort by age, those of two writers in one moment too: a later file's is the larger one, unless the clock was set back. */
-static bool make_file(struct wane__trace_file *file, int64_t *ms) {
+/* The moment in a name of ours; 0: it has none that we would have given. */
+static int64_t moment_of(const char *name) {
+    struct tm t = {0};
+    int ms = 0, end = 0;
+    if (sscanf(name, "trace-%4d%2d%2dT%2d%2d%2d.%3dZ-%n", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour,
+               &t.tm_min, &t.tm_sec, &ms, &end) != 7 ||
+        end == 0 || t.tm_year < 1970 || t.tm_year > 9998)
+        return 0;
+    t.tm_year -= 1900;
+    t.tm_mon -= 1;
+    return (int64_t)timegm(&t) * 1000 + ms;
+}
+
+/*
+ * Names sort by age, those of two writers in one moment too, and those from before the clock was set back: then they go on from the
+ * newest. So what is oldest by name is, and goes first. `ms` is the date.
+ */
+static bool make_file(struct wane__trace_file *file, int64_t ms) {
     char *newest = newest_name(file);
     bool named = true;
+    int64_t last = newest != NULL ? moment_of(newest) : 0;
+    if (ms < last) ms = last;
     file->number++;
     for (int tries = 0; named; tries++) {
-        named = name_file(file, *ms);
+        named = name_file(file, ms);
         if (!named) break;
         const char *name = file->path.data + strlen(file->folder) + 1;
         if (newest != NULL && strcmp(name, newest) <= 0 && tries < 100) {
-            ++*ms;
+            ms++;
             continue;
         }
         file->fd = open(file->path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_APPEND, 0600);
@@ -180,15 +212,13 @@ static bool make_file(struct wane__trace_file *file, int64_t *ms) {
 
 static int open_file(struct wane__trace_file *file, wane_error *error) {
     int64_t ms = wane__date_ms();
-    if (!make_file(file, &ms)) {
+    if (!make_file(file, ms)) {
         errno = ENOMEM;
         return fail_file(file, "name", error);
     }
     if (file->fd < 0) return fail_file(file, "make", error);
     file->opened = wane__now();
-    file->bytes = 0;
-    file->files++;
-    prune(file);
+    file->bytes = file->synced = 0;
     struct wane__buf line = {0};
     wane__trace_put_origin(&line, &file->origin, ms);
     int code;
@@ -226,6 +256,12 @@ int wane__trace_file_sync(struct wane__trace_file *file, wane_error *error) {
     if (code != WANE_OK) return code;
     if (fsync(file->fd) != 0) return fail_file(file, "sync", error);
     file->dirty = false;
+    bool first = file->synced == 0;
+    file->synced = file->bytes;
+    if (first) {
+        file->files++;
+        prune(file);
+    }
     return WANE_OK;
 }
 

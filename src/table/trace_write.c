@@ -26,8 +26,6 @@
 
 /* The thread lets records gather for so long, rather than wake for each. */
 #define GATHER_SECONDS 0.1
-/* After a failure it lets the disk be for so long. */
-#define RETRY_SECONDS 5.0
 /* Text goes to the file in portions. */
 #define PORTION ((size_t)1 << 20)
 
@@ -51,7 +49,8 @@ struct wane__trace_writer {
     struct wane__trace_hold *hold; /* NULL: no redaction */
     struct wane__buf text;
     wane_recorder_state fresh; /* records written since the last sync, other counts since they were shown */
-    uint64_t noted_requests, noted_tokens; /* drops that the files tell of */
+    uint64_t noted_requests, noted_tokens; /* drops that the text tells of  */
+    uint64_t told_requests, told_tokens;   /* that the files do: it is synced */
     double sync_at, retry_at;              /* INFINITY: nothing to sync; 0: the disk is fine */
 };
 
@@ -163,8 +162,10 @@ static void settle(struct wane__trace_writer *w, bool synced) {
     *from = (wane_recorder_state){.requests = kept.requests, .tokens = kept.tokens, .ends = kept.ends};
 }
 
-/* What is not synced is lost. */
+/* What is not synced is lost, and with it what was said of earlier losses. */
 static void lose(struct wane__trace_writer *w) {
+    w->noted_requests = w->told_requests;
+    w->noted_tokens = w->told_tokens;
     w->fresh.dropped_requests += w->fresh.requests;
     w->fresh.dropped_tokens += w->fresh.tokens;
     w->fresh.requests = w->fresh.tokens = w->fresh.ends = 0;
@@ -179,7 +180,7 @@ static void fail_writing(struct wane__trace_writer *w, const wane_error *error) 
                   "trace: %s Records are dropped until it can be written again.", error->text);
     lose(w);
     w->fresh.failures++;
-    w->retry_at = wane__now() + RETRY_SECONDS;
+    w->retry_at = wane__now() + w->options.retry_seconds;
 }
 
 static void put_text(struct wane__trace_writer *w) {
@@ -208,7 +209,14 @@ static void sync_file(struct wane__trace_writer *w) {
         settle(w, false);
         return;
     }
-    if (!isinf(w->sync_at)) w->retry_at = 0; /* something was written */
+    if (!isinf(w->sync_at)) { /* something was written */
+        if (w->retry_at > 0)
+            wane__log(w->options.log, WANE_LOG_INFO, "trace: it is written again; %llu records are missing.",
+                      (unsigned long long)(w->noted_requests + w->noted_tokens));
+        w->retry_at = 0;
+        w->told_requests = w->noted_requests;
+        w->told_tokens = w->noted_tokens;
+    }
     w->sync_at = INFINITY;
     settle(w, true);
 }
@@ -339,6 +347,7 @@ static void set_defaults(struct wane__trace_write_options *o) {
     if (o->file_bytes == 0) o->file_bytes = (size_t)256 << 20;
     if (!(o->file_seconds > 0)) o->file_seconds = 3600;
     if (!(o->sync_seconds > 0)) o->sync_seconds = 1;
+    if (!(o->retry_seconds > 0)) o->retry_seconds = 5;
     if (o->hold_bytes == 0) o->hold_bytes = (size_t)128 << 20;
 }
 

@@ -26,6 +26,7 @@ struct wane__trace_write_options {
     double file_seconds;     /* the same by age; 0: 3600 */
     int files;               /* so many are kept, the newest; 0: all */
     double sync_seconds;     /* 0: 1 */
+    double retry_seconds;    /* that the disk is let be after a failure; 0: 5 */
     const char *redact_path; /* of a list of patterns; NULL: no redaction */
     size_t hold_bytes;       /* 0: 128 MiB */
     /* The bytes of a token, for redaction, as wane_token_bytes. Called from the writer's thread. */

@@ -2,8 +2,10 @@
 import glob
 import json
 import pathlib
+import subprocess
 
 from conftest import start_real, stop_real
+from support import WANE
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = "[quality]\nmode = wane\nanswers = 1\nfuse = off\n[domain.legal]\nprofile = {profile}\n[domain.free]\nclamp = 0\n"
@@ -11,6 +13,10 @@ CONFIG = "[quality]\nmode = wane\nanswers = 1\nfuse = off\n[domain.legal]\nprofi
 
 def steered(server):
     return sum(value for name, value in server.metrics().items() if name.startswith("wane_governor_tokens_total"))
+
+
+def wane_governor_ab(url, *more):
+    return subprocess.run([WANE, "governor", "ab", "--url", url, *more], capture_output=True, text=True, timeout=60)
 
 
 def own_profile(folder):
@@ -37,6 +43,8 @@ def test_a_domains_profile_and_the_sides(tmp_path):
             assert reply.status == 200 and "wane-governor-side" not in reply.headers
             assert (steered(server) > before) == bool(more), domain
         assert server.get("/v1/wane/ab").status == 404
+        refused = wane_governor_ab(server.url)
+        assert refused.returncode == 1 and "start it with --ab-governor SHARE" in refused.stderr
     finally:
         stop_real(server)
     server = start_real(tmp_path, "--config", str(tmp_path / "wane.conf"), "--context", "512", "--threads", "1", "--batch-threads", "2", "--ab-governor", "0.5")
@@ -50,5 +58,8 @@ def test_a_domains_profile_and_the_sides(tmp_path):
             sides[side] = sides.get(side, 0) + 1
         told = server.get("/v1/wane/ab").json()
         assert told["share"] == 0.5 and {s: told[s]["replies"] for s in ("off", "on")} == {"off": 0, "on": 0, **sides}
+        shown = wane_governor_ab(server.url)
+        assert f"steers 50 % of the users: {sides.get('on', 0)} replies" in shown.stdout and "distinct-2" in shown.stdout and shown.returncode == 0
+        assert json.loads(wane_governor_ab(server.url, "--json").stdout) == told
     finally:
         stop_real(server)

@@ -1,68 +1,20 @@
 """A real Prometheus with the shipped rules scrapes a real `wane serve`: targets up, rules healthy, every expression gives data."""
-import json
 import os
 import re
-import shutil
-import socket
 import subprocess
-import urllib.error
-import urllib.parse
-import urllib.request
+import sys
 
 import exposition
 import pytest
 from conftest import start_real, stop_real
 from support import SCRIPT_SERVER, SLOW, eventually, messages
-from test_deploy import RULES, dashboard, expressions, read, rules
+from test_deploy import ROOT, dashboard, expressions, rules
+
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+from prometheus import Prometheus  # noqa: E402
 
 # A share of nothing has no value, and nothing ends a reply or diverges in a few seconds: these may be empty.
 QUIET = {"wane:divergence:rate1d", "Rollout: bars"} | {rule["alert"] for rule in rules("alert")}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Prometheus:
-    """The shipped configuration, but for the targets, and for how often it looks."""
-
-    def __init__(self, folder, targets):
-        self.folder, self.port = folder, free_port()
-        shutil.copy(RULES, folder)
-        os.mkdir(folder / "targets")
-        listed = read("deploy/prometheus/targets/wane.yml")
-        assert "[127.0.0.1:8080]" in listed
-        (folder / "targets" / "wane.yml").write_text(listed.replace("[127.0.0.1:8080]", json.dumps(targets)))
-        config = re.sub(r"_interval: 15s", "_interval: 1s", read("deploy/prometheus/prometheus.yml")).replace("timeout: 10s", "timeout: 1s")
-        assert config.count(": 1s") == 3
-        (folder / "prometheus.yml").write_text(config)
-        log = open(folder / "log", "w")
-        self.process = subprocess.Popen([exposition.tool("prometheus"), f"--config.file={folder}/prometheus.yml",
-                                         f"--storage.tsdb.path={folder}/data", f"--web.listen-address=127.0.0.1:{self.port}"],
-                                        stdout=log, stderr=log)
-        log.close()
-
-    def get(self, path, **query):
-        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as refused:
-            said = refused.read().decode()
-            return json.loads(said) if said.startswith("{") else {"status": said, "data": {}}
-        except OSError:
-            return {"status": "unreachable", "data": {}}
-
-    def query(self, expr):
-        answer = self.get("query", query=expr)
-        assert answer["status"] == "success", f"{expr}: {answer}"
-        return answer["data"]["result"]
-
-    def stop(self):
-        self.process.terminate()
-        assert self.process.wait(20 * SLOW) == 0, (self.folder / "log").read_text()[-2000:]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +29,8 @@ def watched(tmp_path_factory):
     (folder / "setup.json").write_text("{}")
     subprocess.run([SCRIPT_SERVER, str(folder / "setup.json"), str(folder / "t.slmt"), "50"], check=True)
     scripted = start_scripted(str(folder), "scripted", replies=[{"text": "abcabcabcabcabcabcabc"}], table=str(folder / "t.slmt"), draft=True)
-    prometheus = Prometheus(folder, [f"127.0.0.1:{s.port}" for s in (real, scripted)])
+    (folder / "prometheus").mkdir()
+    prometheus = Prometheus(exposition.tool("prometheus"), folder / "prometheus", [f"127.0.0.1:{s.port}" for s in (real, scripted)])
     try:
         eventually(lambda: targets(prometheus), 20, "the first scrape")
         traffic(real, scripted)
@@ -85,7 +38,7 @@ def watched(tmp_path_factory):
         eventually(lambda: all(count >= seen[at] + 2 for at, count in scrapes(prometheus).items()), 30, "more scrapes of each")
         yield prometheus, real
     finally:
-        prometheus.stop()
+        assert prometheus.stop(20 * SLOW) == 0, (prometheus.folder / "log").read_text()[-2000:]
         stop_real(real)
         assert scripted.terminate() == 0
         scripted.process.stdout.close()

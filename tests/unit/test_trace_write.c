@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 static struct wane__trace_writer *open_writer(const struct wane__trace_write_options *options) {
@@ -305,6 +306,90 @@ static void test_no_disk(void **state) {
     options.folder = "/proc/none/at/all";
     assert_int_equal(wane__trace_write_open(&options, &rig_origin, &w, &error), WANE_EIO);
     assert_non_null(strstr(error.text, "/proc/none/at/all"));
+}
+
+/*
+ * A disk that is full in the middle of a reply, and has room again later: what was synced is whole, no half of a line or a frame stays,
+ * and what is missing is told where it is missing.
+ */
+static void skip_lines(void *user, int level, const char *line) {
+    (void)level;
+    (void)line;
+    ++*(int *)user;
+}
+
+static void test_a_full_disk(void **state) {
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    for (int plain = 0; plain < 2; plain++) {
+        struct rig_folder folder;
+        rig_folder_make(&folder);
+        struct wane__log log;
+        int lines = 0;
+        wane__log_init(&log, skip_lines, &lines);
+        struct wane__trace_write_options options = {
+            .folder = folder.path, .plain = plain, .files = 2, .retry_seconds = 1e-9, .log = &log};
+        struct wane__trace_writer *w = open_writer(&options);
+        write_reply(w, "safe", 40, 1);
+        wane__trace_write_flush(w);
+        wane_recorder_state seen;
+        wane__trace_write_get_state(w, &seen);
+        struct rlimit before, tight;
+        getrlimit(RLIMIT_FSIZE, &before);
+        tight = before;
+        tight.rlim_cur = (rlim_t)seen.bytes + 500;
+        setrlimit(RLIMIT_FSIZE, &tight);
+        write_reply(w, "half", 300, 2);
+        wane__trace_write_flush(w);
+        tight.rlim_cur = 0; /* nor in another file */
+        setrlimit(RLIMIT_FSIZE, &tight);
+        for (int i = 0; i < 3; i++) {
+            write_reply(w, "none", 10, 3);
+            wane__trace_write_flush(w);
+        }
+        setrlimit(RLIMIT_FSIZE, &before);
+        wane__trace_write_get_state(w, &seen);
+        assert_int_equal(rig_count(&folder), 1); /* no file for each try, and no old one gone for them */
+        assert_true(seen.failures >= 4 && seen.dropped_tokens == 330 && seen.dropped_requests == 4);
+        assert_int_equal(lines, 1);
+        write_reply(w, "again", 5, 4);
+        wane__trace_write_close(w);
+        wane__log_close(&log);
+        assert_int_equal(lines, 2);
+        assert_int_equal(rig_count(&folder), 2);
+        struct rig_seen read = rig_read(folder.path, NULL);
+        assert_true(read.errors == 0 && read.counts.cut_tails == 0);
+        assert_true(read.requests == 2 && read.tokens == 45 && read.ends == 2);
+        assert_true(read.dropped_tokens == 330 && read.dropped_requests == 4);
+        rig_folder_remove(&folder);
+    }
+}
+
+/* The clock was ahead by years, and is right again: what is newest keeps its place, by name and when the oldest goes. */
+static void test_the_clock_was_set_back(void **state) {
+    (void)state;
+    static const char *const names[] = {"trace-29991231T235958.123Z-99-0001.jsonl",
+                                        "trace-29991231T235959.999Z-99-0002.jsonl"};
+    struct rig_folder folder;
+    rig_folder_make(&folder);
+    for (int i = 0; i < 2; i++) {
+        char path[200];
+        snprintf(path, sizeof path, "%s/%s", folder.path, names[i]);
+        rig_save(path, "", 0);
+    }
+    struct wane__trace_write_options options = {.folder = folder.path, .plain = true, .files = 2};
+    for (int i = 0; i < 3; i++) {
+        char id[20];
+        snprintf(id, sizeof id, "w%d", i);
+        struct wane__trace_writer *w = open_writer(&options);
+        write_reply(w, id, 1, 0);
+        wane__trace_write_close(w);
+    }
+    assert_int_equal(rig_count(&folder), 2);
+    char *text = rig_text(&folder), *first = strstr(text, "\"w1\""), *second = strstr(text, "\"w2\"");
+    assert_true(first != NULL && second > first && strstr(text, "\"w0\"") == NULL);
+    wane__free(text);
+    rig_folder_remove(&folder);
 }
 
 /* --------------------------------------------------------------- redaction */
@@ -607,6 +692,8 @@ int main(void) {
         cmocka_unit_test(test_full_queue_drops_and_counts),
         cmocka_unit_test(test_kill),
         cmocka_unit_test(test_no_disk),
+        cmocka_unit_test(test_a_full_disk),
+        cmocka_unit_test(test_the_clock_was_set_back),
         cmocka_unit_test(test_secrets_in_pieces),
         cmocka_unit_test(test_names_say_nothing),
         cmocka_unit_test(test_nothing_to_redact),

@@ -25,6 +25,9 @@ grep -e 'BROKEN' text | cut -c1-20
 sed -n 's/^wane: \(s: .*\)/\1/p' err
 run --requests 6 --bar s; code
 tail -n 1 err
+echo "no table" >t.slmt
+run --requests 2 --table t.slmt; code
+cat err
 run --streams many; code
 cat err
 ls
