@@ -177,6 +177,8 @@ export class Ask {
     this.detail.setAttribute("aria-live", "polite");
     if (pinned) {
       this.side.classList.add("open");
+      this.talk.classList.add("shares"); // a phone: the piece stays in sight above the sheet
+      if (matchMedia("(max-width: 719px)").matches) view.spans[view.active].scrollIntoView({ block: "start" });
       if (!this.closer) {
         this.closer = make("button", "icon side-close", "✕");
         this.closer.type = "button";
@@ -189,5 +191,6 @@ export class Ask {
 
   closeDetail() {
     this.side.classList.remove("open");
+    this.talk.classList.remove("shares");
   }
 }

@@ -192,14 +192,22 @@ function fact(list, name, ...value) {
   list.append(make("div", "", make("dt", "", name), make("dd", "", ...value)));
 }
 
+/** Of a logarithm to base 10. */
+function odds(log10) {
+  const x = 10 ** log10;
+  return x >= 1 ? `${number(x, x < 9.95 ? 1 : 0)} to 1` : `1 to ${number(1 / x, 1 / x < 9.95 ? 1 : 0)}`;
+}
+
 function facts(token) {
   const list = make("dl", "facts");
   const [level1, level2] = token.survivors;
   if (["level1", "level2", "exact"].includes(token.head))
-    fact(list, "Survivors", `${number(level1)} → ${number(level2)} of ${number(token.vocabulary)}; ${number(token.computed)} computed`);
+    fact(list, "Survivors", `${number(level1)} → ${number(level2)} of ${number(token.vocabulary)}; ${number(token.computed)} computed`,
+      make("span", "muted", "who passed the coarse look, and the finer one"));
   if (token.gate) {
     const { lch, tau, pass, reason, woke } = token.gate;
     fact(list, "Gate", `${pass ? "PASS" : "REJECT"}: LCH ${lch.toFixed(2)} against τ ${tau.toFixed(2)}`, gateMeter(token.gate),
+      make("span", "muted", `odds of ${odds(lch)} that three answers would leave it alone; ${odds(tau)} are asked for`),
       pass ? null : make("span", "muted", REASONS[reason] + (woke ? "; this woke the vote" : "")));
   }
   if (token.table) fact(list, "Table", TABLES[token.table]);
@@ -208,8 +216,9 @@ function facts(token) {
   if (token.redrawn) fact(list, "Blocks", "disagreed: a second draw stands");
   if (token.checked) fact(list, "Shadow check", "was computed both ways, and compared");
   if (token.drafted && token.by !== "draft") fact(list, "Draft", "accepted");
-  const since = token.ms == null ? "" : `${ms(token.ms)} since the token before; `;
-  fact(list, "Time", token.by === "memo" ? `${ms(token.ms)} since the token before` : `${since}${ms(token.layer_ms)} behind the body`);
+  const since = token.ms == null ? [] : [`${ms(token.ms)} since the token before`];
+  if (token.by !== "memo") since.push(`${ms(token.layer_ms)} for head, gate and draw`);
+  fact(list, "Time", since.join("; ") || "the reply begins with it");
   return list;
 }
 

@@ -49,6 +49,7 @@ def test_a_domains_profile_and_the_sides(tmp_path):
             assert reply.json()["wane"]["ab"]["governor"] == side and (steered(server) > before) == (side == "on")
             sides[side] = sides.get(side, 0) + 1
         told = server.get("/v1/wane/ab").json()
+        assert server.get("/v1/wane/state?samples=0").json()["ab"]["on"]["replies"] == told["on"]["replies"]
         assert told["share"] == 0.5 and {s: told[s]["replies"] for s in ("off", "on")} == {"off": 0, "on": 0, **sides}
     finally:
         stop_real(server)
