@@ -2,9 +2,24 @@
  * tokens.js - a reply as tinted tokens, what is said of one of them, and the legend.
  *
  * A stream may hold text back, so that a token comes without text and a later one brings it. Where the texts of those that wait are the
- * text that came, each gets its own; else they share one span. Tokens are drawn once a frame, however many came.
+ * text that came, each gets its own; else they share one span. Tokens are drawn once a frame, however many came, and a word when it is
+ * whole: half a word at the end of a line would move to the next one as it grows.
  */
 import { SCALE, STATES, TABLES, REASONS, meaning, shown, number, percent, ms, make } from "./words.js";
+
+const HELD_MOST = 12; // pieces: what is longer is no word
+const STROKE_MOST = 250; // pieces in one frame: a reply that is repeated comes all at once
+const EASTERN = /[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/; // lines may break anywhere there
+
+/** How many of the pieces end in front of the word that is still growing. */
+function whole(pieces) {
+  const last = pieces.length - 1;
+  if (/\s$/.test(pieces[last][1])) return pieces.length;
+  let at = last;
+  while (at > 0 && !/^\s/.test(pieces[at][1]) && !/\s$/.test(pieces[at - 1][1])) at--;
+  const held = pieces.slice(at);
+  return held.length > HELD_MOST || held.some(([, text]) => EASTERN.test(text)) ? pieces.length : at;
+}
 
 export class TokenView {
   /** `element` gets the tokens; onPick(token) is told which one is looked at. */
@@ -46,16 +61,17 @@ export class TokenView {
   draw() {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    if (!this.fresh.length) return;
+    const ready = this.over ? this.fresh.length : this.fresh.length && whole(this.fresh);
+    if (!ready) return;
     const batch = document.createDocumentFragment();
-    for (const [tokens, text] of this.fresh) {
+    for (const [tokens, text] of this.fresh.splice(0, STROKE_MOST < ready ? STROKE_MOST : ready)) {
       // Blanks before a word stay plain: at the end of a line a tint of nothing would be left over.
       const blanks = /^ +(?=\S)/.exec(text)?.[0] ?? "";
       batch.append(blanks, this.span(tokens, text.slice(blanks.length)));
     }
-    this.fresh = [];
     this.element.append(batch);
     this.onDraw?.();
+    if (ready > STROKE_MOST && !this.over) this.frame = requestAnimationFrame(() => this.draw());
   }
 
   span(tokens, text) {
@@ -98,11 +114,12 @@ export class TokenView {
     this.active = -1;
   }
 
-  /** Nothing more comes. */
-  finish() {
+  /** Nothing more comes. Done when all is drawn; a tab that nobody sees gets no frames, so that it waits for none. */
+  async finish() {
     if (this.waiting.length) this.fresh.push([this.waiting, ""]);
     this.waiting = [];
-    this.draw();
+    this.over = true;
+    for (this.draw(); this.fresh.length; this.draw()) await new Promise((done) => setTimeout(done, 16));
     const total = this.tokens.length;
     this.element.setAttribute("aria-label", `Reply of ${total} tokens. The arrow keys go from token to token.`);
   }

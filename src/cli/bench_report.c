@@ -290,7 +290,9 @@ static void put_table(const struct report *report) {
 
 static void put_page(const struct report *report) {
     FILE *out = report->out;
-    const json_t *first = report->result[0];
+    const json_t *first = report->result[0]; /* of those that say what they were made with */
+    for (int i = report->count - 1; i >= 0; i--)
+        if (json_text_of(report->result[i], "engine")[0] != '\0') first = report->result[i];
     fprintf(out,
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
             "content=\"width=device-width\">\n"

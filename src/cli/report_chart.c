@@ -52,9 +52,11 @@ struct report_bar *report_bar(struct report_chart *chart, const char *format, ..
     return bar;
 }
 
+/* NAN: it has none. */
 static double sum_of(const struct report_chart *chart, const struct report_bar *bar) {
-    double sum = 0;
-    for (int p = 0; p < chart->parts; p++) sum += bar->value[p] > 0 ? bar->value[p] : 0;
+    double sum = NAN;
+    for (int p = 0; p < chart->parts; p++)
+        if (!isnan(bar->value[p])) sum = (isnan(sum) ? 0 : sum) + (bar->value[p] > 0 ? bar->value[p] : 0);
     return sum;
 }
 
@@ -79,11 +81,13 @@ void report_number(FILE *out, double x, double y, double value, const char *unit
         fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">none</text>", x, y);
         return;
     }
-    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">%.*f%s</text>", x, y,
+    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">%.*f", x, y,
             fabs(value) >= 100  ? 0
             : fabs(value) >= 10 ? 1
                                 : 2,
-            value, unit);
+            value);
+    report_text(out, unit);
+    fputs("</text>", out);
 }
 
 /* One bar, or its parts below each other; returns how high that is. */

@@ -159,9 +159,10 @@ static void put_point(FILE *out, const struct report_point *point, const struct 
                 px, at(y, point->low), at(y, point->high), px - 4, at(y, point->low), px - 4,
                 at(y, point->high), point->look);
     fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5.5\" class=\"p%d\"/>", px, py, point->look);
+    /* Below the curve, which mostly rises; what stands by itself, above its point. */
     bool left = px > WIDE - 150;
-    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", px + (left ? -10 : 10), py - 8,
-            left ? "end" : "start");
+    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", px + (left ? -10 : 10),
+            point->look == 0 ? py + 20 : py - 10, left ? "end" : "start");
     report_text(out, point->label);
     fputs("</text>", out);
 }

@@ -133,10 +133,10 @@ static void draw_cost(FILE *out, const json_t *r, const char *path) {
                                  .stacked = true,
                                  .base = NAN,
                                  .part = {"machine", "power", "network"}};
+    double tokens = json_number_of(r, "tokens"), scale = tokens > 0 ? 1e6 / tokens : (double)NAN;
     const char *name = strrchr(path, '/');
-    snprintf(title, sizeof title, "What %.0f tokens cost: %.80s", json_number_of(r, "tokens"),
-             name != NULL ? name + 1 : path);
-    snprintf(unit, sizeof unit, " thousandths of 1 %.20s", json_text_of(r, "currency"));
+    snprintf(title, sizeof title, "What a million tokens cost: %.80s", name != NULL ? name + 1 : path);
+    snprintf(unit, sizeof unit, " %.20s", json_text_of(r, "currency"));
     snprintf(
         says, sizeof says,
         "At %g an hour for the machine, %g W at %g a kilowatt-hour, and %g a gigabyte. Delivered tokens: "
@@ -152,7 +152,10 @@ static void draw_cost(FILE *out, const json_t *r, const char *path) {
     json_array_foreach(json_object_get(r, "modes"), i, mode) {
         struct report_bar *bar = report_bar(&chart, "%s", json_text_of(mode, "mode"));
         if (bar == NULL) break;
-        for (int p = 0; p < REPORT_PARTS; p++) bar->value[p] = 1000 * json_number_of(mode, shares[p]);
+        for (int p = 0; p < REPORT_PARTS; p++) {
+            double value = scale * json_number_of(mode, shares[p]);
+            bar->value[p] = isfinite(value) ? value : (double)NAN;
+        }
     }
     report_draw(out, &chart);
 }

@@ -3,7 +3,7 @@ import glob
 import json
 import pathlib
 
-from conftest import start_real, stop_real
+from support import start_real, stop_real
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = "[quality]\nmode = wane\nanswers = 1\nfuse = off\n[domain.legal]\nprofile = {profile}\n[domain.free]\nclamp = 0\n"
