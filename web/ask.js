@@ -118,21 +118,21 @@ export class Ask {
       finish = result.finish;
     } catch (error) {
       if (error.name === "AbortError") finish = "stopped";
-      else this.fail(turn, error);
+      else await this.fail(turn, error);
     }
+    await view.finish();
     this.end(turn, finish, result);
   }
 
-  fail(turn, error) {
+  async fail(turn, error) {
     const text = error instanceof Refusal ? error.message : "The connection to the server was lost.";
-    turn.view.finish();
+    await turn.view.finish();
     turn.text.append(make("p", "error", text));
     if (error instanceof Refusal) this.onRefusal(error);
   }
 
   end(turn, finish, result) {
     const { view } = turn;
-    view.finish();
     turn.answer = view.text;
     turn.row.classList.remove("running");
     turn.row.removeAttribute("aria-busy");
@@ -177,6 +177,8 @@ export class Ask {
     this.detail.setAttribute("aria-live", "polite");
     if (pinned) {
       this.side.classList.add("open");
+      this.talk.classList.add("shares"); // a phone: the piece stays in sight above the sheet
+      if (matchMedia("(max-width: 719px)").matches) view.spans[view.active].scrollIntoView({ block: "start" });
       if (!this.closer) {
         this.closer = make("button", "icon side-close", "✕");
         this.closer.type = "button";
@@ -189,5 +191,6 @@ export class Ask {
 
   closeDetail() {
     this.side.classList.remove("open");
+    this.talk.classList.remove("shares");
   }
 }

@@ -65,9 +65,10 @@ export class Compare {
     } catch (error) {
       column.error = error;
       if (error instanceof Refusal) this.onRefusal(error);
+      await column.view.finish();
       fresh.append(make("p", "error small", error.name === "AbortError" ? "stopped" : error.message));
     }
-    column.view.finish();
+    await column.view.finish();
     const { view, result } = column, count = view.tokens.length;
     if (count) column.mix.replaceChildren(mixBar(view.counts));
     addVote(fresh, column.error ? null : result);
@@ -97,7 +98,10 @@ export class Compare {
   /** Every one against the first: mark what is the same, and the token where it is not. */
   judge(columns) {
     const [first, ...others] = columns;
-    if (!others.length) return;
+    if (!others.length) {
+      this.verdict.textContent = this.columns.some((one) => one.error?.name === "AbortError") ? "Stopped." : "There is only one answer, and nothing to compare it with.";
+      return;
+    }
     const words = [];
     first.mark.className = "badge base";
     first.mark.textContent = "compared with";

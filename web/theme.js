@@ -2,16 +2,20 @@
 (() => {
   const key = "wane-theme";
   const root = document.documentElement;
-  const stored = (() => { try { return localStorage.getItem(key); } catch { return null; } })();
-  if (stored === "light" || stored === "dark") root.dataset.theme = stored;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  let chosen = (() => { try { return localStorage.getItem(key); } catch { return null; } })();
+  if (chosen !== "light" && chosen !== "dark") chosen = null;
+  function put() {
+    root.dataset.theme = chosen ?? (system.matches ? "dark" : "light");
+    root.dispatchEvent(new Event("wane-theme"));
+  }
+  put();
+  system.addEventListener("change", put);
   window.waneTheme = {
-    dark() {
-      return root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    },
     toggle() {
-      root.dataset.theme = this.dark() ? "light" : "dark";
-      try { localStorage.setItem(key, root.dataset.theme); } catch { /* a private window: for this visit only */ }
-      root.dispatchEvent(new Event("wane-theme"));
+      chosen = root.dataset.theme === "dark" ? "light" : "dark";
+      try { localStorage.setItem(key, chosen); } catch { /* a private window: for this visit only */ }
+      put();
     },
   };
 })();

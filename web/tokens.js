@@ -2,9 +2,24 @@
  * tokens.js - a reply as tinted tokens, what is said of one of them, and the legend.
  *
  * A stream may hold text back, so that a token comes without text and a later one brings it. Where the texts of those that wait are the
- * text that came, each gets its own; else they share one span. Tokens are drawn once a frame, however many came.
+ * text that came, each gets its own; else they share one span. Tokens are drawn once a frame, however many came, and a word when it is
+ * whole: half a word at the end of a line would move to the next one as it grows.
  */
 import { SCALE, STATES, TABLES, REASONS, meaning, shown, number, percent, ms, make } from "./words.js";
+
+const HELD_MOST = 12; // pieces: what is longer is no word
+const STROKE_MOST = 250; // pieces in one frame: a reply that is repeated comes all at once
+const EASTERN = /[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]/; // lines may break anywhere there
+
+/** How many of the pieces end in front of the word that is still growing. */
+function whole(pieces) {
+  const last = pieces.length - 1;
+  if (/\s$/.test(pieces[last][1])) return pieces.length;
+  let at = last;
+  while (at > 0 && !/^\s/.test(pieces[at][1]) && !/\s$/.test(pieces[at - 1][1])) at--;
+  const held = pieces.slice(at);
+  return held.length > HELD_MOST || held.some(([, text]) => EASTERN.test(text)) ? pieces.length : at;
+}
 
 export class TokenView {
   /** `element` gets the tokens; onPick(token) is told which one is looked at. */
@@ -46,16 +61,17 @@ export class TokenView {
   draw() {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    if (!this.fresh.length) return;
+    const ready = this.over ? this.fresh.length : this.fresh.length && whole(this.fresh);
+    if (!ready) return;
     const batch = document.createDocumentFragment();
-    for (const [tokens, text] of this.fresh) {
+    for (const [tokens, text] of this.fresh.splice(0, STROKE_MOST < ready ? STROKE_MOST : ready)) {
       // Blanks before a word stay plain: at the end of a line a tint of nothing would be left over.
       const blanks = /^ +(?=\S)/.exec(text)?.[0] ?? "";
       batch.append(blanks, this.span(tokens, text.slice(blanks.length)));
     }
-    this.fresh = [];
     this.element.append(batch);
     this.onDraw?.();
+    if (ready > STROKE_MOST && !this.over) this.frame = requestAnimationFrame(() => this.draw());
   }
 
   span(tokens, text) {
@@ -98,11 +114,12 @@ export class TokenView {
     this.active = -1;
   }
 
-  /** Nothing more comes. */
-  finish() {
+  /** Nothing more comes. Done when all is drawn; a tab that nobody sees gets no frames, so that it waits for none. */
+  async finish() {
     if (this.waiting.length) this.fresh.push([this.waiting, ""]);
     this.waiting = [];
-    this.draw();
+    this.over = true;
+    for (this.draw(); this.fresh.length; this.draw()) await new Promise((done) => setTimeout(done, 16));
     const total = this.tokens.length;
     this.element.setAttribute("aria-label", `Reply of ${total} tokens. The arrow keys go from token to token.`);
   }
@@ -192,14 +209,22 @@ function fact(list, name, ...value) {
   list.append(make("div", "", make("dt", "", name), make("dd", "", ...value)));
 }
 
+/** Of a logarithm to base 10. */
+function odds(log10) {
+  const x = 10 ** log10;
+  return x >= 1 ? `${number(x, x < 9.95 ? 1 : 0)} to 1` : `1 to ${number(1 / x, 1 / x < 9.95 ? 1 : 0)}`;
+}
+
 function facts(token) {
   const list = make("dl", "facts");
   const [level1, level2] = token.survivors;
   if (["level1", "level2", "exact"].includes(token.head))
-    fact(list, "Survivors", `${number(level1)} → ${number(level2)} of ${number(token.vocabulary)}; ${number(token.computed)} computed`);
+    fact(list, "Survivors", `${number(level1)} → ${number(level2)} of ${number(token.vocabulary)}; ${number(token.computed)} computed`,
+      make("span", "muted", "who passed the coarse look, and the finer one"));
   if (token.gate) {
     const { lch, tau, pass, reason, woke } = token.gate;
     fact(list, "Gate", `${pass ? "PASS" : "REJECT"}: LCH ${lch.toFixed(2)} against τ ${tau.toFixed(2)}`, gateMeter(token.gate),
+      make("span", "muted", `odds of ${odds(lch)} that three answers would leave it alone; ${odds(tau)} are asked for`),
       pass ? null : make("span", "muted", REASONS[reason] + (woke ? "; this woke the vote" : "")));
   }
   if (token.table) fact(list, "Table", TABLES[token.table]);
@@ -208,8 +233,9 @@ function facts(token) {
   if (token.redrawn) fact(list, "Blocks", "disagreed: a second draw stands");
   if (token.checked) fact(list, "Shadow check", "was computed both ways, and compared");
   if (token.drafted && token.by !== "draft") fact(list, "Draft", "accepted");
-  const since = token.ms == null ? "" : `${ms(token.ms)} since the token before; `;
-  fact(list, "Time", token.by === "memo" ? `${ms(token.ms)} since the token before` : `${since}${ms(token.layer_ms)} behind the body`);
+  const since = token.ms == null ? [] : [`${ms(token.ms)} since the token before`];
+  if (token.by !== "memo") since.push(`${ms(token.layer_ms)} for head, gate and draw`);
+  fact(list, "Time", since.join("; ") || "the reply begins with it");
   return list;
 }
 

@@ -4,8 +4,9 @@ import { Samples } from "./samples.js";
 import { make, ms, number } from "./words.js";
 
 const WIDE = 30; // samples over which times are ranked: a reply a second would else be its own percentile
-const COLOURS = ["--series1", "--series2", "--series3", "--series4", "--series5"];
-const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 4]];
+const FRESH = 10000; // milliseconds after which the state is asked for again: parts, rollout, sides
+const COLOURS = ["--series1", "--series2", "--series3", "--series4", "--series5", "--series6"];
+const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 4], [12, 3]];
 const rate = (name) => (s, row) => s.rate(row, name);
 const before = (rows, i, count) => rows.slice(Math.max(0, i - count + 1), i + 1);
 const share = (s, rows, part, whole) => {
@@ -42,9 +43,18 @@ const CHARTS = [
     series: [["waiting", (s, row) => s.value(row, "queued")], ["running", (s, row) => s.value(row, "slots_busy")]] },
   { title: "KV cache in use", about: "of the sequences that hold something", format: (x) => `${Math.round(x)} %`, top: 100,
     series: [["used", (s, row) => (s.value(row, "kv_cells") > 0 ? 100 * s.value(row, "kv_held") / s.value(row, "kv_cells") : 0)]] },
-  { title: "Divergence", about: "tokens computed both ways, and those that differed", format: plain,
-    series: [["checked a second", rate("shadow_checks")], ["differed", (s, row) => s.value(row, "divergences")]] },
+  { title: "Divergence", about: "times that a shortcut was held against the plain path, and that it differed", format: plain,
+    series: [["compared a second", rate("compared")], ["differed", (s, row) => s.value(row, "divergences")]] },
+  { title: "Rollout", about: "the stage of each feature that is being brought in; 0: nobody has it", format: plain, shown: (state) => state.rollout != null,
+    series: ["head", "table", "draft", "memo", "gate", "governor"].map((one) => [one, (s, row) => s.value(row, "rollout_" + one)]) },
 ];
+
+const REACH = { none: () => "nobody has it", all: () => "everybody has it", lines: () => "by line of business",
+  users: (share) => `${+(100 * share).toPrecision(3)} % of users`, requests: (share) => `${+(100 * share).toPrecision(3)} % of requests` };
+const PHASES = { planned: "planned", running: "running", back: "stepped back", done: "done", aborted: "ended" };
+const BARS = { hit_rate: "hits", divergence: "divergence", consistency: "consistency", consistency_drop: "drop of consistency" };
+const reach = (one) => REACH[one.reach](one.share);
+const short = (x) => String(+x.toPrecision(3));
 
 /** Loads the charts' library once; false: this build has none. */
 let library = null;
@@ -84,8 +94,7 @@ export class Watch {
     document.getElementById("watch-csv").addEventListener("click", () => this.exported((s, rows) => save("wane.csv", "text/csv", s.csv(rows))));
     document.getElementById("watch-json").addEventListener("click", () => this.exported((s, rows) =>
       save("wane.json", "application/json", JSON.stringify({ fields: s.fields, buckets: s.buckets, samples: rows }))));
-    document.documentElement.addEventListener("wane-theme", () => { this.rebuild(); });
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.rebuild());
+    document.documentElement.addEventListener("wane-theme", () => this.rebuild());
     addEventListener("resize", () => this.resize());
   }
 
@@ -142,13 +151,21 @@ export class Watch {
     const state = await (await ask("/v1/wane/state", { signal })).json();
     this.samples = new Samples(state, state.samples);
     this.state = state;
-    this.drawParts();
+    this.drawState();
     this.draw();
     const stream = await ask("/v1/wane/events", { signal });
+    let fresh = performance.now();
     for await (const { event, data } of events(stream)) {
       if (event !== "sample") continue;
       const { row } = JSON.parse(data);
-      if (this.samples.add(row) && !this.paused) this.draw();
+      const added = this.samples.add(row);
+      const moved = Object.entries(this.state.rollout ?? {}).some(([name, { stage }]) => this.samples.value(row, "rollout_" + name) !== stage);
+      if (moved || performance.now() - fresh > FRESH) {
+        fresh = performance.now();
+        this.state = await (await ask("/v1/wane/state?samples=0", { signal })).json();
+        if (!this.paused) this.drawState();
+      }
+      if (added && !this.paused) this.draw();
     }
   }
 
@@ -157,17 +174,47 @@ export class Watch {
     this.notice.hidden = !text;
   }
 
-  drawParts() {
-    const list = document.getElementById("parts");
-    list.replaceChildren(...Object.entries(this.state.parts).map(([name, { on, reason }]) =>
-      make("div", on ? "on" : "off", make("dt", "", name), make("dd", "", on ? "at work" : `off: ${reason}`))));
+  drawState() {
+    const { parts, rollout, ab } = this.state;
+    const put = (id, rows) => document.getElementById(id).replaceChildren(...rows.map(([name, on, ...lines]) =>
+      make("div", on ? "on" : "off", make("dt", "", name), ...lines.filter(Boolean).map((line) => make("dd", "", line)))));
+    put("parts", Object.entries(parts).map(([name, { on, reason }]) => [name, on, on ? "at work" : `off: ${reason}`]));
+    put("rollout", Object.entries(rollout ?? {}).map(([name, one]) => [name, one.stage > 0, `${this.stageOf(one)}: ${reach(one)}`,
+      `${number(one.requests_on)} requests with it, ${number(one.requests_off)} without`, this.barsOf(one)]));
+    put("sides", ab ? [["with the governor", "on"], ["without it", "off"]].map(([name, side]) => this.sideOf(name, ab[side], side === "on" ? ab.share : 1 - ab.share)) : []);
+    document.getElementById("rollout-part").hidden = rollout == null;
+    document.getElementById("sides-part").hidden = ab == null;
+    for (const chart of this.charts) chart.element.hidden = chart.shown != null && !chart.shown(this.state);
+  }
+
+  stageOf(one) {
+    return one.phase === "done" || one.stage === 0 ? PHASES[one.phase] : `${PHASES[one.phase]}, stage ${one.stage} of ${one.stages}`;
+  }
+
+  barsOf(one) {
+    const known = Object.entries(one.bars).filter(([, { value, bar }]) => value != null || bar != null);
+    return known.map(([name, { value, bar }]) => `${BARS[name]} ${value == null ? "not known" : short(value)}${bar == null ? "" : `, bar ${short(bar)}`}`).join("; ");
+  }
+
+  sideOf(name, side, share) {
+    const part = (count) => (side.replies ? `${(100 * count / side.replies).toFixed(1)} %` : "–");
+    return [name, true, `${Math.round(100 * share)} % of those who ask; ${number(side.replies)} replies so far`, `went round in a loop: ${part(side.loops)}; ended by the fuse: ${part(side.fused)}`];
+  }
+
+  /** A feature that is on its way, and how far it is. */
+  rolloutTile() {
+    const all = Object.entries(this.state.rollout ?? {});
+    if (!all.length) return ["Rollout", "–", "none is under way"];
+    const [name, one] = ["running", "back", "planned"].map((phase) => all.find(([, each]) => each.phase === phase)).find(Boolean) ?? all[0];
+    const more = all.length > 1 ? `, and ${all.length - 1} more` : "";
+    return ["Rollout", one.phase === "done" ? "done" : one.stage > 0 ? `${one.stage} of ${one.stages}` : PHASES[one.phase], `${name}${more}: ${reach(one)}`];
   }
 
   draw() {
     if (!this.samples) return;
     const rows = this.samples.last(this.minutes);
     this.drawTiles(rows);
-    for (const chart of this.charts) this.drawChart(chart, rows);
+    for (const chart of this.charts) if (!chart.element.hidden) this.drawChart(chart, rows);
   }
 
   drawTiles(rows) {
@@ -177,14 +224,18 @@ export class Watch {
     const busy = rows.filter((row) => s.value(row, "reply_tokens") > 0);
     const peak = busy.reduce((most, row) => Math.max(most, s.rate(row, "reply_tokens")), 0);
     const cells = last ? s.value(last, "kv_cells") : 0;
-    const checks = this.state.now.shadow_checks, wrong = this.state.now.divergences + (s.sum(s.rows.filter((row) => row[0] > this.state.at_ms), "divergences"));
+    const since = s.rows.filter((row) => row[0] > this.state.at_ms);
+    const checks = this.state.now.compared + s.sum(since, "compared"), wrong = this.state.now.divergences + s.sum(since, "divergences");
+    const lost = s.sum(rows, "refused") + s.sum(rows, "failed");
     const values = [
       ["Tokens a second", seconds ? number(s.sum(recent, "reply_tokens") / seconds, 0) : "–", `at most ${number(peak, 0)}`],
       ["First token", ms(first50), `95 %: ${ms(first95)}`],
       ["Each further", ms(each50), `95 %: ${ms(each95)}`],
+      ["Replies", number(s.sum(rows, "completed")), lost ? `${number(lost)} refused or failed` : "all answered"],
       ["Running", last ? `${s.value(last, "slots_busy")} of ${this.state.slots}` : "–", last ? `${s.value(last, "queued")} waiting` : ""],
       ["KV cache", cells ? `${Math.round(100 * s.value(last, "kv_held") / cells)} %` : "–", cells ? `of ${number(cells)} cells` : "nothing held"],
       ["Divergences", number(wrong), checks || wrong ? `in ${number(checks)} check${checks === 1 ? "" : "s"}` : "no checks yet"],
+      this.rolloutTile(),
     ];
     if (this.tiles.children.length !== values.length)
       this.tiles.replaceChildren(...values.map(() => make("div", "tile", make("dt"), make("dd", "tile-value"), make("dd", "tile-more"))));

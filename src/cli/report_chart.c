@@ -6,9 +6,10 @@
 #include "report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
-enum { WIDE = 760, LEFT = 280, RIGHT = 90, THICK = 15, GAP = 12 };
+enum { WIDE = REPORT_WIDE, LEFT = REPORT_LEFT, RIGHT = REPORT_RIGHT, THICK = 15, GAP = 12 };
 
 void report_text(FILE *out, const char *text) {
     for (; *text != '\0'; text++) {
@@ -23,9 +24,39 @@ void report_text(FILE *out, const char *text) {
     }
 }
 
+void report_begin(FILE *out, const char *title, const char *says, int high) {
+    fputs("<figure><figcaption><h2>", out);
+    report_text(out, title);
+    fputs("</h2><p>", out);
+    report_text(out, says);
+    fputs("</p></figcaption>\n", out);
+    fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDE, high);
+    report_text(out, title);
+    fputs("\">", out);
+}
+
+void report_end(FILE *out, const char *command) {
+    fputs("</p><p class=\"command\"><code>", out);
+    report_text(out, command);
+    fputs("</code></p></figure>\n", out);
+}
+
+struct report_bar *report_bar(struct report_chart *chart, const char *format, ...) {
+    if (chart->bars == REPORT_BARS) return NULL;
+    struct report_bar *bar = &chart->bar[chart->bars++];
+    *bar = (struct report_bar){.value = {NAN, NAN, NAN}, .mark = NAN};
+    va_list list;
+    va_start(list, format);
+    vsnprintf(bar->label, sizeof bar->label, format, list);
+    va_end(list);
+    return bar;
+}
+
+/* NAN: it has none. */
 static double sum_of(const struct report_chart *chart, const struct report_bar *bar) {
-    double sum = 0;
-    for (int p = 0; p < chart->parts; p++) sum += bar->value[p] > 0 ? bar->value[p] : 0;
+    double sum = NAN;
+    for (int p = 0; p < chart->parts; p++)
+        if (!isnan(bar->value[p])) sum = (isnan(sum) ? 0 : sum) + (bar->value[p] > 0 ? bar->value[p] : 0);
     return sum;
 }
 
@@ -45,16 +76,18 @@ static double at(double value, double most) {
     return LEFT + (WIDE - LEFT - RIGHT) * (value > 0 ? value : 0) / most;
 }
 
-static void put_number(FILE *out, double x, double y, double value, const char *unit) {
+void report_number(FILE *out, double x, double y, double value, const char *unit) {
     if (isnan(value)) {
         fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">none</text>", x, y);
         return;
     }
-    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">%.*f%s</text>", x, y,
+    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"n\">%.*f", x, y,
             fabs(value) >= 100  ? 0
             : fabs(value) >= 10 ? 1
                                 : 2,
-            value, unit);
+            value);
+    report_text(out, unit);
+    fputs("</text>", out);
 }
 
 /* One bar, or its parts below each other; returns how high that is. */
@@ -73,11 +106,11 @@ static int put_bar(FILE *out, const struct report_chart *chart, const struct rep
         fprintf(out, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" class=\"p%d\"/>", from, top + 1,
                 to - from, THICK - 2, p);
         if (!chart->stacked)
-            put_number(out, fmax(to, isnan(bar->mark) ? to : at(bar->mark, most)) + 6, top + THICK - 3.5,
-                       bar->value[p], chart->unit);
+            report_number(out, fmax(to, isnan(bar->mark) ? to : at(bar->mark, most)) + 6, top + THICK - 3.5,
+                          bar->value[p], chart->unit);
         x = to;
     }
-    if (chart->stacked) put_number(out, x + 6, y + THICK - 3.5, sum_of(chart, bar), chart->unit);
+    if (chart->stacked) report_number(out, x + 6, y + THICK - 3.5, sum_of(chart, bar), chart->unit);
     if (!isnan(bar->mark))
         fprintf(out, "<path d=\"M%.1f %dv%d\" class=\"m\"/>", at(bar->mark, most), y - 3, high + 6);
     return high;
@@ -87,14 +120,7 @@ void report_draw(FILE *out, const struct report_chart *chart) {
     if (chart->bars == 0) return;
     int rows = chart->stacked ? 1 : chart->parts, high = chart->bars * (rows * THICK + GAP) + GAP;
     double most = most_of(chart);
-    fputs("<figure><figcaption><h2>", out);
-    report_text(out, chart->title);
-    fputs("</h2><p>", out);
-    report_text(out, chart->says);
-    fputs("</p></figcaption>\n", out);
-    fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDE, high);
-    report_text(out, chart->title);
-    fputs("\">", out);
+    report_begin(out, chart->title, chart->says, high);
     if (!isnan(chart->base))
         fprintf(out, "<path d=\"M%.1f 0v%d\" class=\"b\"/>", at(chart->base, most), high);
     for (int i = 0, y = GAP; i < chart->bars; i++) y += put_bar(out, chart, &chart->bar[i], y, most) + GAP;
@@ -109,7 +135,5 @@ void report_draw(FILE *out, const struct report_chart *chart) {
             fputs("<span><i class=\"m\"></i>the limit: a head that costs nothing</span>", out);
             break;
         }
-    fputs("</p><p class=\"command\"><code>", out);
-    report_text(out, chart->command);
-    fputs("</code></p></figure>\n", out);
+    report_end(out, chart->command);
 }

@@ -459,6 +459,11 @@ void wane__rollout_get_figures(struct wane__rollout *r, struct wane__rollout_fig
         const struct wane__plan_feature *plan = &r->book.plan.feature[i];
         figures->phase[i] = p->phase;
         figures->stage[i] = p->stage + 1;
+        figures->stages[i] = plan->stage_count;
+        if (p->stage >= 0) {
+            figures->kind[i] = plan->stage[p->stage].kind;
+            figures->share[i] = plan->stage[p->stage].share;
+        }
         figures->forward[i] = p->forward;
         figures->backward[i] = p->backward;
         memcpy(figures->requests[i], r->requests[i], sizeof figures->requests[i]);

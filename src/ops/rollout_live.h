@@ -68,7 +68,9 @@ char *wane__rollout_show(struct wane__rollout *rollout);
 struct wane__rollout_figures {
     unsigned listed;
     enum wane__phase phase[WANE_FEATURES];
-    int stage[WANE_FEATURES]; /* 0: nobody */
+    int stage[WANE_FEATURES], stages[WANE_FEATURES]; /* 0: nobody; so many are planned */
+    enum wane__stage_kind kind[WANE_FEATURES]; /* whose requests have it in its stage, if any have … */
+    double share[WANE_FEATURES];               /* … and of requests or users, how many of them       */
     uint64_t forward[WANE_FEATURES], backward[WANE_FEATURES];
     uint64_t requests[WANE_FEATURES][2];                                     /* since this server began */
     double value[WANE_FEATURES][WANE__BARS], bar[WANE_FEATURES][WANE__BARS]; /* NAN: not known; none */

@@ -199,6 +199,8 @@ const char *wane__http_ab_side(const struct wane__exchange *exchange);
 void wane__http_ab_rated(struct wane_server *server, int side, double rating);
 enum MHD_Result wane__http_ab(struct wane__exchange *exchange);
 void wane__http_ab_metrics(struct wane_server *server, struct wane__buf *out);
+void wane__http_ab_live(struct wane_server *server,
+                        struct wane__buf *out); /* for the dashboard; `null`: off */
 
 enum wane__wait { WANE__WAIT_EVENT, WANE__WAIT_SILENT, WANE__WAIT_FAILED, WANE__WAIT_GONE };
 /*

@@ -204,3 +204,21 @@ void wane__http_ab_metrics(struct wane_server *server, struct wane__buf *out) {
                          wane__ab_names[side], (unsigned long long)s[side].down, ratings,
                          wane__ab_names[side], (unsigned long long)s[side].neutral);
 }
+
+void wane__http_ab_live(struct wane_server *server, struct wane__buf *out) {
+    struct wane__ab *ab = server->ab;
+    struct wane__ab_side sides[WANE__AB_SIDES];
+    if (ab == NULL) {
+        wane__buf_text(out, "null");
+        return;
+    }
+    take_sides(ab, sides);
+    wane__buf_text(out, "{\"share\":");
+    wane__json_number(out, ab->share);
+    for (int s = 0; s < WANE__AB_SIDES; s++)
+        wane__buf_format(out, ",\"%s\":{\"replies\":%llu,\"tokens\":%llu,\"loops\":%llu,\"fused\":%llu}",
+                         wane__ab_names[s], (unsigned long long)sides[s].replies,
+                         (unsigned long long)sides[s].tokens, (unsigned long long)sides[s].loops,
+                         (unsigned long long)sides[s].fused);
+    wane__buf_text(out, "}");
+}

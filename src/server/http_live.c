@@ -9,6 +9,7 @@
 #include "core/os.h"
 #include "model.h"
 #include "server/http.h"
+#include "server/http_rollout.h"
 #include "server/json.h"
 #include "server/live.h"
 
@@ -55,8 +56,12 @@ static void read_shortcuts(wane_model *model, double now[WANE__LIVE_FIELDS]) {
     now[WANE__LIVE_HEAD_COMPUTED] = (double)h.rescored;
     now[WANE__LIVE_HEAD_DENSE] =
         (double)(h.dense_many + h.dense_sum + h.dense_batch + h.dense_off + h.dense_pace + h.dense_whole);
-    now[WANE__LIVE_SHADOW_CHECKS] = (double)h.shadow_checks;
-    now[WANE__LIVE_DIVERGENCES] = (double)h.divergences;
+    for (int i = 0; i < WANE_WATCHED; i++) {
+        wane_divergence_state watched;
+        wane_model_get_divergences(model, i, &watched);
+        now[WANE__LIVE_COMPARED] += (double)watched.checks;
+        now[WANE__LIVE_DIVERGENCES] += (double)watched.divergences;
+    }
     for (int i = 0; i < WANE_DRAFT_SOURCES; i++) {
         now[WANE__LIVE_DRAFT_PROPOSED] += (double)d.proposed[i];
         now[WANE__LIVE_DRAFT_ACCEPTED] += (double)d.accepted[i];
@@ -88,6 +93,7 @@ static void read_now(struct wane_server *server, double now[WANE__LIVE_FIELDS]) 
     read_scheduler(server, now);
     read_shortcuts(server->model, now);
     read_quality(server->model, now);
+    wane__http_rollout_stages(server, now + WANE__LIVE_ROLLOUT);
     pthread_mutex_lock(&server->live->lock);
     now[WANE__LIVE_VIEWERS] = server->live->viewers;
     pthread_mutex_unlock(&server->live->lock);
@@ -235,6 +241,11 @@ enum MHD_Result wane__http_live_state(struct wane__exchange *exchange) {
     put_model(wane_model_get_facts(server->model), out);
     put_parts(server->model, out);
     put_settings(server, out);
+    wane__buf_text(out, "\"rollout\":");
+    wane__http_rollout_live(server, out);
+    wane__buf_text(out, ",\"ab\":");
+    wane__http_ab_live(server, out);
+    wane__buf_text(out, ",");
     put_totals(server, out);
     wane__live_put_fields(out);
     pthread_mutex_lock(&live->lock);

@@ -407,3 +407,65 @@ void wane__http_rollout_metrics(struct wane_server *server, struct wane__buf *ou
     wane__rollout_get_figures(server->rollout->rollout, &figures);
     write_rollout(&figures, out);
 }
+
+/* ------------------------------------------------------------------ the dashboard */
+
+void wane__http_rollout_stages(struct wane_server *server, double stage[WANE_FEATURES]) {
+    struct wane__rollout_figures figures;
+    if (server->rollout == NULL) return;
+    wane__rollout_get_figures(server->rollout->rollout, &figures);
+    for (int i = 0; i < WANE_FEATURES; i++) stage[i] = figures.stage[i];
+}
+
+static void put_known(struct wane__buf *out, const char *name, double value) {
+    wane__buf_format(out, "\"%s\":", name);
+    if (isnan(value))
+        wane__buf_text(out, "null");
+    else
+        wane__json_number(out, value);
+}
+
+static void put_bars(const struct wane__rollout_figures *f, int feature, struct wane__buf *out) {
+    wane__buf_text(out, "\"bars\":{");
+    for (int b = 0; b < WANE__BARS; b++) {
+        wane__buf_format(out, "%s\"%s\":{", b > 0 ? "," : "", wane__bar_names[b]);
+        put_known(out, "value", f->value[feature][b]);
+        wane__buf_text(out, ",");
+        put_known(out, "bar", f->bar[feature][b]);
+        wane__buf_text(out, "}");
+    }
+    wane__buf_text(out, "}");
+}
+
+static void put_feature(const struct wane__rollout_figures *f, int i, struct wane__buf *out) {
+    static const char *const kinds[] = {[WANE__STAGE_SHARE] = "requests",
+                                        [WANE__STAGE_USERS] = "users",
+                                        [WANE__STAGE_LINES] = "lines",
+                                        [WANE__STAGE_ALL] = "all"};
+    wane__buf_format(out, "\"%s\":{\"phase\":\"%s\",\"stage\":%d,\"stages\":%d,\"reach\":\"%s\",",
+                     wane_feature_name(i), wane__phase_names[f->phase[i]], f->stage[i], f->stages[i],
+                     f->stage[i] > 0 ? kinds[f->kind[i]] : "none");
+    put_known(out, "share", f->stage[i] > 0 && f->share[i] > 0 ? f->share[i] : (double)NAN);
+    wane__buf_format(out, ",\"requests_on\":%llu,\"requests_off\":%llu,",
+                     (unsigned long long)f->requests[i][1], (unsigned long long)f->requests[i][0]);
+    put_bars(f, i, out);
+    wane__buf_text(out, "}");
+}
+
+/* No names of lines of business and no reasons: a key that may see the metrics may see this. */
+void wane__http_rollout_live(struct wane_server *server, struct wane__buf *out) {
+    struct wane__rollout_figures figures;
+    int count = 0;
+    if (server->rollout == NULL) {
+        wane__buf_text(out, "null");
+        return;
+    }
+    wane__rollout_get_figures(server->rollout->rollout, &figures);
+    wane__buf_text(out, "{");
+    for (int i = 0; i < WANE_FEATURES; i++) {
+        if ((figures.listed & 1u << i) == 0) continue;
+        if (count++ > 0) wane__buf_text(out, ",");
+        put_feature(&figures, i, out);
+    }
+    wane__buf_text(out, "}");
+}

@@ -27,5 +27,8 @@ void wane__http_repeat_see(struct wane__exchange *exchange, const wane_event *ev
 enum MHD_Result wane__http_rollout(struct wane__exchange *exchange);
 enum MHD_Result wane__http_rollout_order(struct wane__exchange *exchange);
 void wane__http_rollout_metrics(struct wane_server *server, struct wane__buf *out);
+/* For the dashboard: the stage of each feature, 0 where nobody has it or there is no plan for it; and what the metrics tell, as JSON. */
+void wane__http_rollout_stages(struct wane_server *server, double stage[WANE_FEATURES]);
+void wane__http_rollout_live(struct wane_server *server, struct wane__buf *out);
 
 #endif

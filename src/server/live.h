@@ -10,6 +10,7 @@
 #define WANE_SERVER_LIVE_H
 
 #include "core/buf.h"
+#include "wane.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -30,6 +31,8 @@ enum wane__live_field {
     WANE__LIVE_KV_HELD,
     WANE__LIVE_KV_CELLS,
     WANE__LIVE_VIEWERS,
+    WANE__LIVE_ROLLOUT, /* a stage for each feature */
+    WANE__LIVE_ROLLOUT_LAST = WANE__LIVE_ROLLOUT + WANE_FEATURES - 1,
     WANE__LIVE_GAUGES, /* those before are as of now; those behind count */
     WANE__LIVE_ACCEPTED = WANE__LIVE_GAUGES,
     WANE__LIVE_REFUSED,
@@ -47,7 +50,7 @@ enum wane__live_field {
     WANE__LIVE_HEAD_SURVIVORS2,
     WANE__LIVE_HEAD_COMPUTED,
     WANE__LIVE_HEAD_DENSE,
-    WANE__LIVE_SHADOW_CHECKS,
+    WANE__LIVE_COMPARED,
     WANE__LIVE_DIVERGENCES,
     WANE__LIVE_DRAFT_PROPOSED,
     WANE__LIVE_DRAFT_ACCEPTED,

@@ -1,11 +1,9 @@
 """Servers for the tests. Each scripted one must end with status 0: a sanitizer's finding fails its test."""
 import os
-import subprocess
-import time
 
 import pytest
 
-from support import SCRIPT_SERVER, SLOW, WANE, Server, start_scripted
+from support import SCRIPT_SERVER, start_real, start_scripted, stop_real
 
 
 @pytest.fixture
@@ -25,29 +23,6 @@ def scripted(tmp_path):
         status = server.terminate()
         server.process.stdout.close()
         assert status == 0, open(server.log).read()[-4000:]
-
-
-def start_real(folder, *more):
-    """`wane serve` with the test model and these options, as a user starts it."""
-    if not os.path.exists(WANE):
-        pytest.skip(f"no {WANE}: build first")
-    ready, log = folder / "port", folder / "log"
-    model = os.environ.get("WANE_TEST_MODEL", "smollm2-135m")
-    command = [WANE, "serve", "--model", model, "--port", "0", "--ready-file", str(ready), *more]
-    with open(log, "w") as errors:
-        process = subprocess.Popen(command, stdout=errors, stderr=errors)
-    until = time.monotonic() + 120 * SLOW
-    while not ready.exists():
-        if process.poll() is not None or time.monotonic() > until:
-            process.kill()
-            pytest.fail("wane serve did not become ready:\n" + log.read_text()[-2000:])
-        time.sleep(0.05)
-    return Server(process, int(ready.read_text()), str(log))
-
-
-def stop_real(server):
-    status = server.terminate()
-    assert status == 0, open(server.log).read()[-2000:]
 
 
 @pytest.fixture(scope="session")

@@ -127,6 +127,29 @@ def start_scripted(folder, name, **setup):
     return Server(process, int(line.split()[1]), log)
 
 
+def start_real(folder, *more):
+    """`wane serve` with the test model and these options, as a user starts it."""
+    if not os.path.exists(WANE):
+        pytest.skip(f"no {WANE}: build first")
+    ready, log = folder / "port", folder / "log"
+    model = os.environ.get("WANE_TEST_MODEL", "smollm2-135m")
+    command = [WANE, "serve", "--model", model, "--port", "0", "--ready-file", str(ready), *more]
+    with open(log, "w") as errors:
+        process = subprocess.Popen(command, stdout=errors, stderr=errors)
+    until = time.monotonic() + 120 * SLOW
+    while not ready.exists():
+        if process.poll() is not None or time.monotonic() > until:
+            process.kill()
+            pytest.fail("wane serve did not become ready:\n" + log.read_text()[-2000:])
+        time.sleep(0.05)
+    return Server(process, int(ready.read_text()), str(log))
+
+
+def stop_real(server):
+    status = server.terminate()
+    assert status == 0, open(server.log).read()[-2000:]
+
+
 class Stream:
     """A request whose reply is read event by event from the socket: what a client sees, and when."""
 

@@ -4,8 +4,7 @@ import json
 import pathlib
 import subprocess
 
-from conftest import start_real, stop_real
-from support import WANE
+from support import WANE, start_real, stop_real
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = "[quality]\nmode = wane\nanswers = 1\nfuse = off\n[domain.legal]\nprofile = {profile}\n[domain.free]\nclamp = 0\n"
@@ -57,6 +56,7 @@ def test_a_domains_profile_and_the_sides(tmp_path):
             assert reply.json()["wane"]["ab"]["governor"] == side and (steered(server) > before) == (side == "on")
             sides[side] = sides.get(side, 0) + 1
         told = server.get("/v1/wane/ab").json()
+        assert server.get("/v1/wane/state?samples=0").json()["ab"]["on"]["replies"] == told["on"]["replies"]
         assert told["share"] == 0.5 and {s: told[s]["replies"] for s in ("off", "on")} == {"off": 0, "on": 0, **sides}
         shown = wane_governor_ab(server.url)
         assert f"steers 50 % of the users: {sides.get('on', 0)} replies" in shown.stdout and "distinct-2" in shown.stdout and shown.returncode == 0

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support import eventually
+from test_events import check
 
 AXE = open(os.environ["WANE_AXE"], encoding="utf-8").read() if os.environ.get("WANE_AXE") else None
 
@@ -129,7 +130,7 @@ def test_key(start, page_on, tmp_path):
     page.keyboard.press("Enter")
     expect(page.locator("#model")).not_to_have_text("")
     expect(dialog).to_be_hidden()
-    expect(page.locator("#tiles .tile")).to_have_count(6)  # the dashboard began by itself
+    expect(page.locator("#tiles .tile")).to_have_count(8)  # the dashboard began by itself
     assert "swordfish" not in page.url
     assert "swordfish" not in page.evaluate("JSON.stringify({...localStorage}) + document.cookie")
     assert not any("swordfish" in url for url in held.requests)
@@ -184,11 +185,11 @@ def test_modes_that_are_closed(start, page_on):
 def test_dashboard(held):
     held.server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "for the chart"}]})
     page = held.open("watch")
-    expect(page.locator(".chart")).to_have_count(10)
+    expect(page.locator(".chart:visible")).to_have_count(10)  # without a rollout
     expect(page.locator(".tile-value").nth(1)).to_contain_text("s")  # a time, in ms or µs
     expect(page.locator("#parts .on dt").first).to_be_attached()
     if page.evaluate("fetch('/page/uplot.js').then((x) => x.ok)"):
-        expect(page.locator(".chart canvas")).to_have_count(10)
+        expect(page.locator(".chart:visible canvas")).to_have_count(10)
     page.get_by_role("button", name="5 min", exact=True).click()
     expect(page.locator("#watch-title")).to_have_text("The last 5 minutes")
     page.get_by_role("button", name="Pause").click()
@@ -202,6 +203,32 @@ def test_dashboard(held):
         page.get_by_role("button", name="JSON").click()
     whole = json.load(open(download.value.path()))
     assert all(len(row) == len(whole["fields"]) for row in whole["samples"])
+
+
+def test_dashboard_shows_a_rollout(start, page_on, tmp_path):
+    """Each stage as it comes, and nothing of it where there is none."""
+    plan = tmp_path / "rollout"
+    plan.write_text(json.dumps({"auto": False, "features": {"memo": {"stages": [{"users": 0.5}, {"all": True}]}, "draft": {"stages": [{"share": 0.01}, {"all": True}]}}}))
+    server = start(rollout=str(plan))
+    held = page_on(server)
+    page = held.open("watch")
+    tile = page.locator(".tile").last
+    expect(tile).to_contain_text("planned")
+    expect(page.locator("#rollout")).to_contain_text("draftplanned: nobody has it")
+    assert server.post("/v1/wane/rollout", {"do": "start", "feature": "memo"}).status == 200
+    expect(tile).to_contain_text("1 of 2")
+    expect(tile).to_contain_text("memo, and 1 more: 50 % of users")
+    for i in range(8):
+        server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "rolled"}], "user": f"u{i}", "max_tokens": 2})
+    assert server.post("/v1/wane/rollout", {"do": "advance", "feature": "memo"}).status == 200
+    expect(page.locator("#rollout")).to_contain_text("running, stage 2 of 2: everybody has it")
+    expect(page.locator("#rollout")).to_contain_text("divergence not known, bar 0.00001")
+    state = server.get("/v1/wane/state?samples=0").json()
+    memo = state["rollout"]["memo"]
+    assert memo["requests_on"] + memo["requests_off"] == 8 and memo["requests_on"] > 0
+    assert state["now"]["rollout_memo"] == 2 and state["now"]["rollout_draft"] == 0
+    expect(page.locator(".chart", has_text="stage of each feature")).to_be_visible()
+    check("state", state)
 
 
 def test_percentiles(held):
@@ -227,23 +254,30 @@ def test_without_charts(held):
     page.route("**/page/uplot.*", lambda route: route.fulfill(status=404, body="no"))
     held.open("watch")
     expect(page.locator("#watch-notice")).to_contain_text("This build has no charts")
-    expect(page.locator(".tile")).to_have_count(6)
+    expect(page.locator(".tile")).to_have_count(8)
     page.unroute_all()
     held.faults.clear()  # the browser complains of the script that is not there
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, 768, 1280])
 def test_nothing_moves_while_streaming(page_on, server, width):
+    """Neither while words come, also in pieces, nor when all that is said of a reply comes at its end."""
     held = page_on(server, width=width)
     page = held.open()
+    page.get_by_role("button", name="Settings").click()
+    page.locator("#set-max_tokens").fill("90")
+    page.get_by_role("button", name="Done").click()
     page.evaluate("""() => {
         window.shifts = [];
-        new PerformanceObserver((list) => list.getEntries().forEach((one) => { if (!one.hadRecentInput) window.shifts.push(one.value); }))
-            .observe({type: 'layout-shift'});
+        const said = (source) => `${source.node?.className ?? source.node?.nodeName}: ${source.node?.textContent?.slice(0, 40)} ${source.previousRect.y} to ${source.currentRect.y}`;
+        new PerformanceObserver((list) => list.getEntries().forEach((one) => {
+            if (!one.hadRecentInput) window.shifts.push([one.value, ...one.sources.map(said)]);
+        })).observe({type: 'layout-shift'});
     }""")
-    held.ask_all("words, please")  # whole ones: half a word at the end of a line moves to the next when it grows
+    held.ask_all("slow pieces, please" if width == 768 else "words, please")
+    expect(page.locator(".turn .stats")).to_contain_text("cut at the token limit")
     page.wait_for_timeout(100)
-    assert sum(page.evaluate("window.shifts")) == 0
+    assert page.evaluate("window.shifts") == []
 
 
 def test_long_answers(held):
@@ -302,7 +336,7 @@ def test_everybody_can_use_it(page_on, server, width, scheme):
     expect(page.locator(".badge.same")).to_have_count(2)
     check("compare")
     page.get_by_role("link", name="Watch").click()
-    expect(page.locator(".tile")).to_have_count(6)
+    expect(page.locator(".tile")).to_have_count(8)
     check("watch")
 
 

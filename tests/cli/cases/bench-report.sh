@@ -10,14 +10,26 @@ cat >layer.json <<'END'
  "decoded_per_delivered": 1}, {"mode": "wane", "tpot_p50_ms": null}]}]}
 END
 echo '{"bench": "draft", "by_prompt": 7, "gain": "much"}' >odd.json
-"$WANE" bench report head.json layer.json odd.json -o page.html
+cat >quality.json <<'END'
+{"set": "<b>set</b>", "model": "m", "compared": 100, "chosen_budget": 8, "modes_report": {
+ "off": {"right": 20, "requests": 100, "accuracy": 0.2, "low": 0.13, "high": 0.29, "cost": 1},
+ "legacy": {"right": 26, "requests": 100, "accuracy": 0.26, "low": 0.18, "high": 0.35, "cost": 3.1}, "wane": 5},
+ "differences": {"legacy - off": {"difference": 0.06, "low": -0.02, "high": 0.14, "p": 0.21}},
+ "curve": [{"budget": 8, "accuracy": 0.25, "low": 0.17, "high": 0.34, "cost": 1.4}, {"budget": 32, "accuracy": 0.22, "low": null, "cost": 1.1}, 7]}
+END
+cat >cost.json <<'END'
+{"tokens": 10000, "currency": "<i>EUR</i>", "prices": {"machine_hour": 0.4, "watts": 120, "kilowatt_hour": 0.3, "gigabyte": 0.05},
+ "modes": [{"mode": "off", "machine": 0.0073, "power": 0.00066, "network": 0.000125}, {"mode": "wane", "machine": "dear"}]}
+END
+"$WANE" bench report head.json layer.json odd.json quality.json cost.json -o page.html
 code
 python3 - <<'END'
 import re
 page = open("page.html", encoding="utf-8").read()
-print(page.count("<figure>"), page.count("<svg"), "<script" in page, "&lt;script&gt;" in page, re.findall(r"(?:href|src|url)[=(]", page))
-print(re.findall(r'class="n">([^<]*)<', page)[:4])
-print("nan" in page.lower(), "wane bench head --model" in page)
+print(page.count("<figure>"), page.count("<svg"), re.findall(r"<(?:script|b|i)>", page), "&lt;script&gt;" in page, re.findall(r"(?:href|src|url)[=(]", page))
+print(*re.findall(r"<h2>([^<]*)<", page), sep="; ")
+print(re.findall(r'class="n">([^<]*)<', page))
+print(re.findall(r"\bnan\b|\binf\b", page.lower()), "wane bench head --model" in page)
 END
 echo '{"bench": "nothing"}' >wrong.json
 "$WANE" bench report wrong.json -o page2.html
