@@ -30,8 +30,8 @@ import sys
 
 # Laws that `fit` found; docs/scale.md says for which traces.
 TRAFFIC = {
-    "day": (1.0, 1.0, 1e9),
-    "prose": (1.0, 1.0, 1e9),
+    "day": (1.3431, 33.07, 1.2e14),
+    "votes": (1.0903, 11.88, 1.2e14),
 }
 
 # One core of an AMD EPYC, 64 candidates a record: docs/scale.md has the command of each.
@@ -41,6 +41,7 @@ MEASURED = {
     "build_rate": 200_000,     # records a second and core, from traces to a part
     "merge_rate": 300_000,     # records a second and core, from parts to a table
     "entry_bytes": 240,        # of a table, with its positions
+    "replica_rate": 199.4,     # tokens a second of SmolLM2-135M, four streams on two cores (docs/measured.md)
 }
 
 
@@ -353,7 +354,7 @@ def row_of(law, tokens, entries, samples):
     used = min(tokens, samples)
     all_of_it, kept = expected(law, tokens), expected(law, used, entries)
     plain = expected(law, tokens, entries)
-    return {"tokens": tokens, "a_second": tokens / 86400, "different": all_of_it["different"], "again": all_of_it["again"],
+    return {"tokens": tokens, "a_second": tokens / 86400, "replicas": tokens / 86400 / m["replica_rate"], "different": all_of_it["different"], "again": all_of_it["again"],
             "known_at_most": all_of_it["known"], "known_all": plain["known"], "known_sampled": kept["known"], "entries": kept["held"],
             "trace_bytes": tokens * m["trace_bytes"], "build_core_hours": tokens / m["build_rate"] / 3600,
             "parts_bytes": tokens * m["part_bytes"], "sampled_parts_bytes": used * m["part_bytes"],
@@ -367,14 +368,18 @@ def show_arithmetic(args):
     if args.json:
         print(json.dumps({"s": law.s, "q": law.q, "R": law.most, "entries": args.entries, "samples": args.samples, "rows": rows}))
         return 0
-    print(f"s {law.s}, q {law.q:g}, R {law.most:g}; {short(args.entries)}entries; at most {short(args.samples)}records used of a day\n")
-    print("tokens   different  seen      known, at   known     known,    traces  build   parts    merge   parts,   merge,   table")
-    print("a day    contexts   twice     most        by table  sampled   bytes   core h  bytes    h       sampled  sampled  bytes")
+    print(f"s {law.s}, q {law.q:g}, R {law.most:g}; {short(args.entries)}entries; of a day at most {short(args.samples)}records are used\n")
+    print("tokens   different    seen         known, of    by the     the same,")
+    print("a day    contexts     twice        all these    table      sampled")
     for r in rows:
-        print(f"10^{round(math.log10(r['tokens'])):<5} {short(r['different']):<10} {short(r['again']):<9} {100 * r['known_at_most']:>5.1f} %     "
-              f"{100 * r['known_all']:>5.1f} %   {100 * r['known_sampled']:>5.1f} %   {short(r['trace_bytes']):<7} {r['build_core_hours']:<7.2g} "
-              f"{short(r['parts_bytes']):<8} {r['merge_hours']:<7.2g} {short(r['sampled_parts_bytes']):<8} {r['sampled_merge_hours']:<8.2g} "
-              f"{short(r['table_bytes'])}")
+        print(f"10^{round(math.log10(r['tokens'])):<5} {short(r['different']):<12} {short(r['again']):<12} {100 * r['known_at_most']:>5.1f} %      "
+              f"{100 * r['known_all']:>5.1f} %    {100 * r['known_sampled']:>5.1f} %")
+    print("\ntokens   tokens      replicas    traces     building   parts      merging    sampled:   merging    table")
+    print("a day    a second                bytes      core h     bytes      h          parts, B   h          bytes")
+    for r in rows:
+        print(f"10^{round(math.log10(r['tokens'])):<5} {short(r['a_second']):<11} {short(math.ceil(r['replicas'])):<11} {short(r['trace_bytes']):<10} "
+              f"{r['build_core_hours']:<10.3g} {short(r['parts_bytes']):<10} {r['merge_hours']:<10.3g} {short(r['sampled_parts_bytes']):<10} "
+              f"{r['sampled_merge_hours']:<10.3g} {short(r['table_bytes'])}".rstrip())
     return 0
 
 

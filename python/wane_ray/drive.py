@@ -93,7 +93,10 @@ class Cluster:
 
     def wait(self, tasks, seconds):
         """Those of `tasks` that have ended; one at least, unless the time is over."""
-        return self.ray.wait(tasks, num_returns=1, timeout=seconds)[0]
+        try:
+            return self.ray.wait(tasks, num_returns=1, timeout=seconds)[0]
+        except (self.ray.exceptions.RayError, ConnectionError) as why:
+            raise RayBuildError(f"the Ray cluster is gone: {str(why).strip().splitlines()[0]}; the parts that are done stay") from why
 
     def result(self, task):
         """(result, None), or (None, why) when the task was lost with its worker or node."""
@@ -199,6 +202,7 @@ class Driver:
         done = sum(task.result is not None for task in tasks)
         kept = sum(task.result is not None and task.result["kept"] for task in tasks)
         more = [f"{len(running)} at once"] if running else []
+        more += ["waiting for a node with a free core"] if running and not self.cluster.places() else []
         more += [f"{kept} kept from before"] if kept else []
         more += [f"{self.counts['repeated']} repeated"] if self.counts["repeated"] else []
         rate = self.counts["records"] / max(1e-3, time.time() - self.began)

@@ -61,7 +61,7 @@ def fleet(tmp_path_factory):
     model = os.environ.get("WANE_TEST_MODEL", "smollm2-135m")
     run(WANE, "record", "--model", model, "--prompts", str(folder / "prompts"), "--out", str(folder / "traces"), "--threads", "1",
         "--temperature", "0", "--max-tokens", "8")
-    run(WANE, "rollout", "plan", "--rollout", str(folder / "rollout"), "--rollout-features", "memo", "--rollout-users", "0.5", "--rollout-share", "")
+    run(WANE, "rollout", "plan", "--rollout", str(folder / "rollout"), "--rollout-features", "memo", "--rollout-users", "0.5", "--rollout-share", "0")
     run(WANE, "rollout", "start", "--rollout", str(folder / "rollout"))
     for name, depth in (("first", "5"), ("second", "3")):
         run(WANE, "table", "build", "--log-file", str(folder / "traces"), "--min-seen", "1", "--depth", depth, "--output", str(folder / f"{name}.slmt"))

@@ -27,8 +27,9 @@ def test_pip_installs_it(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     names = sorted(p.name for p in place.iterdir())
-    assert names == ["wane", "wane-0.1.0.dist-info"], names
-    assert sorted(p.name for p in (place / "wane").glob("*.py")) == sorted(p.name for p in (SOURCE / "wane").glob("*.py"))
+    assert names == ["wane", "wane-0.1.0.dist-info", "wane_ray"], names
+    for package in ("wane", "wane_ray"):
+        assert sorted(p.name for p in (place / package).glob("*.py")) == sorted(p.name for p in (SOURCE / package).glob("*.py"))
     environment = {**os.environ, "PYTHONPATH": str(place)}
     used = subprocess.run([sys.executable, "-c", USE, str(place)], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert used.stdout.split("\n")[:2] == ["0.1.0 SSP:domain=legal;confidence=high", "SSPError"], used.stderr
