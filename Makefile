@@ -10,10 +10,10 @@ MODEL ?= smollm2-135m
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build serve test models install format lint bench report clean distclean
+.PHONY: help build serve test test-ray models install format lint bench report clean distclean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 build: ## install what is missing, fetch the engine, build build/wane
 	@scripts/deps build
@@ -25,6 +25,10 @@ serve: build ## build, fetch the default model, serve it; prints a curl line
 test: ## run the whole suite (ARGS="unit api": only those stages)
 	@scripts/deps build test
 	@scripts/test $(ARGS)
+
+test-ray: build ## build tables on a real Ray of two nodes (fetches Ray; ARGS: pytest's)
+	@scripts/build release bench_make_traces
+	@tests/ray/run $(ARGS)
 
 models: ## fetch all four models (1.9 GB)
 	@scripts/deps build

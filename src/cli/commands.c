@@ -62,7 +62,9 @@ const struct command cli_commands[] = {
      "       wane table sign --key FILE [--json] FILE",
      "build, replay, examine, check and sign tables of contexts seen before",
      "build: make a table of traces, as docs/table.md defines it; the same traces and settings give the\n"
-     "same bytes. slmt_builder is build by another name. merge: make one of what build --partial wrote.\n"
+     "same bytes. slmt_builder is build by another name; --ray builds on a cluster (docs/scale.md). merge: "
+     "make\n"
+     "one of what build --partial wrote.\n"
      "replay: run the recorded requests without the table and with it; exit code 1 if a token differs.\n"
      "info: parameters, sizes, where it comes from, and the entries that were seen most; with --model their\n"
      "text. verify: check every byte, and with --table-key the signature in FILE.sig. sign: write FILE.sig,\n"

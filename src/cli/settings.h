@@ -247,6 +247,11 @@ enum setting_id {
     SET_STAMP,
     SET_BUILD_MEMORY,
     SET_TEMPORARY,
+    SET_RAY,
+    SET_RAY_WORK,
+    SET_RAY_SHARD,
+    SET_RAY_TASKS,
+    SET_RAY_FAN_IN,
     /* bench */
     SET_TOKENS,
     SET_ROUNDS,

@@ -218,7 +218,9 @@ int table_build(const struct settings *settings, size_t first) {
     options.logs = logs;
     options.log_count = (int)count;
     int code = usage_of_build(settings, &options, count);
-    if (code == EXIT_FINE) code = run(settings, &options);
+    bool far = setting_text(settings, SET_RAY) != NULL;
+    if (code == EXIT_FINE && far) code = table_build_ray(settings, first);
+    if (code == EXIT_FINE && !far) code = run(settings, &options);
     free(logs);
     return code;
 }

@@ -7,6 +7,8 @@
 /* `first`: the first operand that names a file. */
 int table_build(const struct settings *settings, size_t first);
 int table_merge(const struct settings *settings, size_t first);
+/* table_ray.c. Returns only when it could not begin. */
+int table_build_ray(const struct settings *settings, size_t first);
 
 /* What the settings say of building; the paths stay the settings'. */
 void table_options_from(const struct settings *settings, wane_table_build_options *options);

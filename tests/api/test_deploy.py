@@ -371,7 +371,7 @@ def test_nginx(proxied):
 # ------------------------------------------------------------ the page of it
 
 # Programs of the system that docs/operations.md uses; what they are asked is theirs to know.
-SYSTEM = set("b2sum cat cd chmod cp curl docker du install journalctl ln mv nginx openssl printf promtool systemctl tar".split())
+SYSTEM = set("wane-pull-table b2sum cat cd chmod cp curl docker du install journalctl ln mv nginx openssl printf promtool systemctl tar".split())
 
 
 def commands():

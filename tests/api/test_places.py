@@ -15,7 +15,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import start_real, stop_real
+from support import start_real, stop_real
 from support import BUILD, SLOW, WANE, Server, eventually, messages, start_scripted
 
 SHIFT_CLOCK = os.path.join(BUILD, "tests", "shift_clock.so")

@@ -6,7 +6,7 @@ import sys
 
 import exposition
 import pytest
-from conftest import start_real, stop_real
+from support import start_real, stop_real
 from support import SCRIPT_SERVER, SLOW, eventually, messages
 from test_deploy import ROOT, dashboard, expressions, rules
 

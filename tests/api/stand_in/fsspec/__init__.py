@@ -1,0 +1,1 @@
+"""Stands in for fsspec: one file system in memory, memory://, with the functions that wane_ray uses."""

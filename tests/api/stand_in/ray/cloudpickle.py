@@ -1,0 +1,5 @@
+by_value = []
+
+
+def register_pickle_by_value(module):
+    by_value.append(module.__name__)

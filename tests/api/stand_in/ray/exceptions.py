@@ -1,0 +1,10 @@
+class RayError(Exception):
+    pass
+
+
+class RayTaskError(RayError):
+    pass
+
+
+class WorkerCrashedError(RayError):
+    pass
