@@ -1,7 +1,7 @@
 /*
  * calibration.c - the text from which hidden rows are taken: short conversations of many domains (chat, code, JSON, law,
  * prose, tables, arithmetic, history; English, Chinese, German). Written for wane. A change of it changes every sketch:
- * raise REVISION in model_head.c.
+ * raise REVISION in sketch_place.c.
  */
 #include "calibrate.h"
 

@@ -10,11 +10,10 @@
 #include "core/memory.h"
 #include "model_probe.h"
 #include "model_table.h"
+#include "sketch_place.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 void wane_model_options_init(wane_model_options *options) {
     *options = (wane_model_options){
@@ -147,37 +146,10 @@ const char *wane_engine_version(void) {
 
 /* ------------------------------------------------------------------ digest */
 
-static int hash_file(FILE *file, XXH3_state_t *state, char *chunk, size_t chunk_size) {
-    XXH3_128bits_reset(state);
-    size_t got;
-    while ((got = fread(chunk, 1, chunk_size, file)) > 0) XXH3_128bits_update(state, chunk, got);
-    return ferror(file) ? WANE_EIO : WANE_OK;
-}
-
-static int compute_digest(const char *path, char hex[33], wane_error *error) {
-    enum { CHUNK = 1 << 20 };
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) return wane__fail(error, WANE_EIO, "Cannot read %s: %s.", path, strerror(errno));
-    char *chunk = wane__alloc(CHUNK);
-    XXH3_state_t *state = XXH3_createState();
-    int result = WANE_ENOMEM;
-    if (chunk != NULL && state != NULL) result = hash_file(file, state, chunk, CHUNK);
-    if (result == WANE_OK) {
-        XXH128_hash_t hash = XXH3_128bits_digest(state);
-        snprintf(hex, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-    } else {
-        wane__fail(error, result, "Cannot compute the digest of %s.", path);
-    }
-    XXH3_freeState(state);
-    wane__free(chunk);
-    fclose(file);
-    return result;
-}
-
 int wane_model_digest(wane_model *model, char hex[33], wane_error *error) {
     int result = WANE_OK;
     pthread_mutex_lock(&model->digest_lock);
-    if (model->digest[0] == '\0') result = compute_digest(model->engine->facts.path, model->digest, error);
+    if (model->digest[0] == '\0') result = wane__file_digest(model->engine->facts.path, model->digest, error);
     memcpy(hex, model->digest, sizeof model->digest);
     pthread_mutex_unlock(&model->digest_lock);
     return result;

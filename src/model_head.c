@@ -1,13 +1,13 @@
 /*
  * model_head.c - a model's certified head: whether it may have one, where its sketch lies, building it, its public face.
  *
- * The sketch's name is the model's digest and the revision of what it was made from, so that a changed model, text or
- * format never meets an old file. What goes wrong with it is no reason not to load: the dense head does the same.
+ * What goes wrong with it is no reason not to load: the dense head does the same.
  */
 #include "calibrate.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "model.h"
+#include "sketch_place.h"
 #include "statistics.h"
 
 #include <errno.h>
@@ -16,9 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* Of the calibration text and of how rows are taken from it. The file's own version is the head's business. */
-#define REVISION 2
 
 /* Rows in one scan. Its scratch is V numbers a row, and beyond a few rows a scan is bound by arithmetic. */
 #define SCAN_MOST 8
@@ -99,21 +96,6 @@ static const char *obstacle(struct wane__engine *engine) {
 
 /* ------------------------------------------------------------------- folder */
 
-/* The folder of sketches, without a slash at its end; false when nothing names one. */
-static bool find_folder(const char *given, char *out, size_t size) {
-    const char *cache = getenv("WANE_CACHE"), *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length = -1;
-    if (given != NULL && given[0] != '\0')
-        length = snprintf(out, size, "%s", given);
-    else if (cache != NULL && cache[0] != '\0')
-        length = snprintf(out, size, "%s/sketches", cache);
-    else if (base != NULL && base[0] != '\0')
-        length = snprintf(out, size, "%s/wane/sketches", base);
-    else if (home != NULL && home[0] != '\0')
-        length = snprintf(out, size, "%s/.cache/wane/sketches", home);
-    return length > 0 && (size_t)length < size;
-}
-
 /* With all folders above it; 0 or an errno. */
 static int make_folder(char *path) {
     for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
@@ -179,9 +161,9 @@ static int open_or_build(struct opening *o, wane_error *error) {
     char folder[1024];
     int result = wane_model_digest(o->model, o->digest, error);
     if (result != WANE_OK) return result;
-    if (!find_folder(o->options->head_folder, folder, sizeof folder))
+    if (!wane__sketch_folder(o->options->head_folder, folder, sizeof folder))
         return wane__fail(error, WANE_ENOENT, "no folder for its sketch is known (HOME is not set)");
-    snprintf(o->path, sizeof o->path, "%s/%s-%d.sketch", folder, o->digest, REVISION);
+    wane__sketch_path(folder, o->digest, o->path, sizeof o->path);
     result = o->options->head_rebuild ? WANE_ENOENT : open_sketch(o, error);
     if (result != WANE_ENOENT && result != WANE_EFORMAT) return result;
     if (o->options->head_found && result == WANE_ENOENT)

@@ -298,7 +298,7 @@ static void engine_free(struct wane__engine *engine) {
     if (e == NULL) return;
     wane__llama_template_close(e);
     wane__llama_markers_close(&e->markers);
-    wane__llama_head_close(&e->head);
+    wane__ggml_head_close(&e->head);
     wane__llama_probe_close(e);
     if (e->llama_batch.token != NULL) llama_batch_free(e->llama_batch);
     llama_free(e->context);

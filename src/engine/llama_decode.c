@@ -59,7 +59,7 @@ static bool hook_wanted(const struct wane__llama *e) {
 static bool eval_head(struct wane__llama *e, struct ggml_tensor *tensor, bool ask) {
     if (e->observing) {
         if (ask) {
-            wane__llama_head_observe(&e->head, tensor);
+            wane__ggml_head_observe(&e->head, tensor);
             wane__llama_probe_observe(e, tensor);
         }
     } else if (e->hook == NULL) {

@@ -6,7 +6,8 @@
  *     llama_decode.c      batches, rows, the hook, truncate, copy, interrupt
  *     llama_probe.c       rows of Q, K and block outputs, shown while a graph runs
  *     llama_layout.c      where the engine would keep the head, and keeping it there readable
- *     llama_head.c        what the graph does after `result_norm`; exact rescoring
+ *     llama_head.c        the head at load: warm-up, facts, self-check
+ *     ggml_head.c         what the graph does after `result_norm`; exact rescoring
  *     llama_text.c        tokens and their bytes; tokenising text that holds untrusted spans
  *     llama_chat.c        conversations: render by the model's template, mark what is untrusted
  *     llama_reference.c   the yardstick
@@ -16,6 +17,7 @@
 #define WANE_ENGINE_LLAMA_INTERNAL_H
 
 #include "engine/engine.h"
+#include "engine/ggml_head.h"
 #include "engine/guard.h"
 
 #include <ggml-backend.h>
@@ -44,22 +46,6 @@ struct wane__markers {
     uint32_t longest;
     bool any_user_defined;
     bool first[256], last[256]; /* bytes that some marker begins, ends with */
-};
-
-/* The LM head as the warm-up saw it, and how to compute single rows of it. */
-struct wane__llama_head {
-    const struct ggml_tensor *norm;    /* `result_norm` of the graph being observed, else NULL */
-    const struct ggml_tensor *weights; /* NULL: not found                                      */
-    bool plain;                 /* their product with `norm`, and at most a scale, is all that there is */
-    float scale;                /* 1 where there is none; above 0 */
-    bool readable;              /* rows lie in host memory in the type's own layout */
-    bool exact_one;             /* self-check, one row in a batch: bit for bit      */
-    bool exact_many;            /* the same, four rows in a batch                   */
-    void *library;              /* the CPU plug-in, held open                       */
-    ggml_from_float_t quantise; /* NULL: `dot` takes floats */
-    ggml_vec_dot_t dot;
-    enum ggml_type row_type; /* that `dot` takes for the hidden row */
-    size_t quantised_size;   /* of one hidden row in the type that `dot` takes */
 };
 
 /* A tensor that a probe wants, from the moment it is asked for until it is shown. */
@@ -138,7 +124,7 @@ struct wane__llama {
     } pools[WANE__MAX_POOLS];
     int pool_count;
 
-    struct wane__llama_head head;
+    struct wane__ggml_head head;
     struct wane__llama_probe probe;
     struct wane__markers markers;
     struct wane__template *chat_template; /* parsed; NULL: by name */
@@ -222,11 +208,8 @@ static inline void wane__llama_probe_moved(struct wane__llama *engine, int seq, 
 
 /* ------------------------------------------------------------- llama_head.c */
 
-/* Called for each node of an observed graph before it is computed. */
-void wane__llama_head_observe(struct wane__llama_head *head, const struct ggml_tensor *node);
 /* Warm-up decodes, facts of the head, self-check. Leaves the KV empty. */
 int wane__llama_head_open(struct wane__llama *engine, wane_error *error);
-void wane__llama_head_close(struct wane__llama_head *head);
 int wane__llama_rescore(struct wane__engine *engine, const float *hidden, const int32_t *ids, int count,
                         float *logits);
 size_t wane__llama_rescore_size(struct wane__engine *engine);
