@@ -107,10 +107,10 @@ class Server:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as reply:
             return reply.read().decode()
 
-    def ask(self, body):
+    def ask(self, body, path="/v1/chat/completions"):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1800)
         try:
-            connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
             answer = connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException) as why:

@@ -15,8 +15,7 @@ import subprocess
 import time
 
 import pytest
-from support import start_real, stop_real
-from support import BUILD, SLOW, WANE, Server, eventually, messages, start_scripted
+from support import BUILD, SLOW, WANE, Server, eventually, messages, start_real, start_scripted, stop_real
 
 SHIFT_CLOCK = os.path.join(BUILD, "tests", "shift_clock.so")
 OPTIONS = ("--context", "512", "--threads", "1", "--batch-threads", "1", "--slots", "2")
