@@ -274,6 +274,13 @@ enum setting_id {
     SET_JUDGE,
     SET_BENCH_TEMPERATURE,
     SET_BENCH_SEED,
+    /* under other programs */
+    SET_EXEC_ROWS,
+    SET_EXEC_SHARE,
+    SET_EXEC_SHADOW,
+    SET_EXEC_BUILD,
+    SET_EXEC_STATS,
+    SET_EXEC_QUIET,
     /* output */
     SET_JSON,
     SET_JSON_STREAM,
@@ -315,7 +322,8 @@ enum {
     FOR_DOCTOR = 1 << 24,
     FOR_DIAGNOSE = 1 << 25,
     FOR_COST = 1 << 26,
-    FOR_ALL = (1 << 27) - 1
+    FOR_EXEC = 1 << 27,
+    FOR_ALL = (1 << 28) - 1
 };
 
 enum setting_type {
