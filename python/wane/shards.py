@@ -27,12 +27,12 @@ _PARTIAL = ".partial"
 
 
 def trace_files(paths: Union[_Path, Iterable[_Path]]) -> List[str]:
-    """The trace files of files and folders, each once, in the order of their names."""
+    """The trace files of files and folders, as a build reads them, each once, in the order of their names."""
     found: Set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         place = pathlib.Path(path)
         if place.is_dir():
-            found.update(str(file) for file in place.rglob("*") if file.name.endswith((".jsonl", ".jsonl.zst")) and file.is_file())
+            found.update(str(file) for file in place.iterdir() if file.name.endswith((".jsonl", ".jsonl.zst")) and file.is_file())
         elif place.exists():
             found.add(str(place))
         else:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -53,7 +53,7 @@ def _distance(a: bytes, b: bytes) -> int:
     return rows[-1][-1]
 
 
-def _suggest(word: str, names: Sequence[str]) -> str:
+def _suggest(word: str, names: Iterable[str]) -> str:
     """` (did you mean legal?)`, or nothing. As the server does it: letters are bytes, and upper case counts as lower."""
     letters = word.encode()
     if not 0 < len(letters) <= 24:
