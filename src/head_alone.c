@@ -212,10 +212,13 @@ int wane_head_scan(wane_head *head, const float *hidden, int rows, wane_error *e
     if (rows < 1 || rows > head->rows_most)
         return wane__fail(error, WANE_EINVAL, "%d hidden rows in a scan; this head takes 1 to %d.", rows,
                           head->rows_most);
+    for (size_t i = 0; i < (size_t)rows * (size_t)head->matrix.d; i++)
+        if (!isfinite(hidden[i]))
+            return wane__fail(error, WANE_EENGINE, "Hidden row %zu holds NaN or infinity at place %zu.",
+                              i / (size_t)head->matrix.d, i % (size_t)head->matrix.d);
     int result = wane__head_scan(head->head, hidden, rows);
     return result == WANE_OK ? result
-                             : wane__fail(error, result, "The scan failed (%s): does a hidden row hold NaN?",
-                                          wane_strerror(result));
+                             : wane__fail(error, result, "The scan failed (%s).", wane_strerror(result));
 }
 
 static struct wane__source *source_of(wane_head *head, int row, wane_error *error) {

@@ -39,17 +39,6 @@ struct wane__tap {
 
 /* ----------------------------------------------------------------- recorder */
 
-void wane_recorder_options_init(wane_recorder_options *options) {
-    *options = (wane_recorder_options){
-        .size = sizeof *options,
-        .queue_bytes = (size_t)32 << 20,
-        .file_bytes = (size_t)256 << 20,
-        .file_seconds = 3600,
-        .sync_seconds = 1,
-        .hold_bytes = (size_t)128 << 20,
-    };
-}
-
 static int check_options(const wane_recorder_options *o, wane_error *error) {
     if (o == NULL || o->size != sizeof *o)
         return wane__fail(error, WANE_EINVAL,

@@ -17,6 +17,17 @@ struct wane_tracer {
     int vocab_size;
 };
 
+void wane_recorder_options_init(wane_recorder_options *options) {
+    *options = (wane_recorder_options){
+        .size = sizeof *options,
+        .queue_bytes = (size_t)32 << 20,
+        .file_bytes = (size_t)256 << 20,
+        .file_seconds = 3600,
+        .sync_seconds = 1,
+        .hold_bytes = (size_t)128 << 20,
+    };
+}
+
 static int check_origin(const wane_origin *of, wane_error *error) {
     if (of == NULL || strlen(of->model) != 32 || strlen(of->tokenizer) != 32 || of->vocab_size < 1)
         return wane__fail(

@@ -28,11 +28,12 @@ def test_the_gates_that_ship():
 
 def test_odds():
     gate = wane.Gate.open(GATES[0])
-    certain = np.zeros(3000, np.float32)
-    certain[5] = 30
-    assert gate.odds(certain) > gate.odds(some_row(1, 1.0))
-    assert gate.seen(certain) and gate.odds(certain) == gate.odds(wane.best(certain, 50))
+    rows = [some_row(seed, heat) for seed in range(30) for heat in (0.5, 2.0, 8.0)]
+    odds = np.array([gate.odds(row) for row in rows]).reshape(30, 3)
+    assert np.isfinite(odds).all() and odds[:, 2].mean() > odds[:, 0].mean()  # the surer, the likelier
+    assert any(gate.seen(row) for row in rows)
     row = some_row(2, 1.0)
+    assert gate.odds(row) == gate.odds(wane.best(row, 50))
     assert gate.odds(row, 1.0) != gate.odds(row, 5.0)
     assert math.isnan(gate.odds(wane.best(row, 3))) and not gate.seen(wane.best(row, 3))
     assert not math.isnan(gate.odds(row[:3])) and math.isnan(gate.odds(row, 0))

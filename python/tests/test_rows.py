@@ -46,7 +46,7 @@ def test_signals():
             assert low - 1e-5 <= entropy <= high + 1e-5 and low - 1e-5 <= guess <= high + 1e-5
             # As vLLM gives them: log-probabilities, whose log-sum is 0.
             other = wane.Candidates.of(few.tokens, np.maximum(few.logits - np.float32(few.low), -1e4), log_sum=0.0)
-            assert wane.signals(other, 4000).entropy == pytest.approx(guess, abs=1e-4)
+            assert wane.signals(other, 4000).entropy == pytest.approx(guess, abs=1e-3)
 
 
 def test_refused():

@@ -13,13 +13,13 @@ def shards(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shards")
     for i in range(7):
         record(folder / f"day{i}", requests=2, length=8 + i, start=2 * i, plain=bool(i % 2))
-    return folder
+    return sorted(folder.iterdir())
 
 
 @pytest.mark.parametrize("settings", [{}, dict(window=2, max_entries=40, samples=30)])
 def test_the_bytes_of_the_single_build(shards, tmp_path, settings):
     single = tmp_path / "single"
-    whole = wane.Table.build([shards], single, **settings)
+    whole = wane.Table.build(shards, single, **settings)
     for count, fan_in, workers in ((1, 2, 1), (3, 16, 2), (7, 2, 2), (100, 3, 3)):
         out, heard = tmp_path / f"{count}-{fan_in}", []
         report = sharding.build_local(shards, out, shards=count, fan_in=fan_in, workers=workers, progress=lambda *said: heard.append(said), **settings)
@@ -43,7 +43,7 @@ def test_a_plan(shards):
         with pytest.raises(ValueError, match="at least"):
             sharding.plan(shards, **bad)
     with pytest.raises(FileNotFoundError):
-        sharding.plan([shards / "none"], 1)
+        sharding.plan([shards[0] / "none"], 1)
 
 
 def test_it_goes_on_where_it_was(shards, tmp_path, monkeypatch):
@@ -61,5 +61,5 @@ def test_it_goes_on_where_it_was(shards, tmp_path, monkeypatch):
     sharding.build_local(shards, out, shards=4, fan_in=2, folder=folder)
     assert len(built) == 4 - (len([name for name in there if name.startswith("shard-")]) - 1)
     single = tmp_path / "single"
-    wane.Table.build([shards], single)
+    wane.Table.build(shards, single)
     assert out.read_bytes() == single.read_bytes()

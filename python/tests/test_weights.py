@@ -194,10 +194,10 @@ def test_gguf(tmp_path):
 
 
 def test_gguf_refused(tmp_path):
-    raw = make("q8_0", 20, 64).tobytes()
-    whole = gguf(tmp_path / "whole", {"output.weight": (8, (64, 20), raw)}, VALUES, 4).read_bytes()
+    raw = make("q8_0", 32, 64).tobytes()
+    whole = gguf(tmp_path / "whole", {"output.weight": (8, (64, 32), raw)}, VALUES, 4).read_bytes()
     path = tmp_path / "bad"
-    for size in range(len(whole)):
+    for size in (*range(len(whole) - len(raw)), len(whole) - len(raw) + 1, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(wane.FormatError):
             wane.GGUF(path).weights()
@@ -216,7 +216,7 @@ def test_gguf_refused(tmp_path):
     path.write_bytes(gguf(tmp_path / "v", {}, version=9).read_bytes())
     with pytest.raises(wane.FormatError, match="version is 9"):
         wane.GGUF(path)
-    other = gguf(tmp_path / "o", {"output.weight": (99, (64, 20), raw)})
+    other = gguf(tmp_path / "o", {"output.weight": (99, (64, 32), raw)})
     with pytest.raises(wane.Unsupported, match="type 99"):
         wane.GGUF(other).weights()
 

@@ -146,6 +146,8 @@ def floats(array: Any, what: str) -> "np.ndarray[Any, np.dtype[np.float32]]":
     given = as_numpy(array)
     if given.dtype.kind not in "fiu" and given.dtype.name != "bfloat16":
         raise TypeError(f"{what} is of {given.dtype}; it must be of numbers")
+    if given.ndim == 0:
+        raise ValueError(f"{what} has the shape (); it must have a dimension at least")
     return np.ascontiguousarray(given, dtype=np.float32)
 
 

@@ -237,7 +237,7 @@ class Head(Handle):
             for first, scan in self._scans_of(given):
                 for row in range(scan.rows):
                     out[:, first + row] = scan._log_sum(row, scale, exact)
-        return (out[0, 0], out[1, 0]) if one else (out[0], out[1])  # type: ignore[return-value]
+        return (out[0, 0], out[1, 0]) if one else (out[0], out[1])
 
 
 class Scan:

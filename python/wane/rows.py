@@ -35,12 +35,12 @@ class Candidates:
     @property
     def tokens(self) -> NDArray[np.int32]:
         """Their ids."""
-        return self.array["token"]  # type: ignore[no-any-return]
+        return self.array["token"]
 
     @property
     def logits(self) -> NDArray[np.float32]:
         """Their logits."""
-        return self.array["logit"]  # type: ignore[no-any-return]
+        return self.array["logit"]
 
     @property
     def whole(self) -> bool:

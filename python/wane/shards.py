@@ -13,7 +13,7 @@ import os
 import pathlib
 import tempfile
 from dataclasses import asdict, dataclass, field
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from .parts import Origin
 from .table import BuildReport, Table
@@ -27,12 +27,12 @@ _PARTIAL = ".partial"
 
 
 def trace_files(paths: Union[_Path, Iterable[_Path]]) -> List[str]:
-    """The trace files of files and folders, each once, in the order of their names."""
-    found = set()
+    """The trace files of files and folders, as a build reads them, each once, in the order of their names."""
+    found: Set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         place = pathlib.Path(path)
         if place.is_dir():
-            found.update(str(file) for file in place.rglob("*") if file.name.endswith((".jsonl", ".jsonl.zst")) and file.is_file())
+            found.update(str(file) for file in place.iterdir() if file.name.endswith((".jsonl", ".jsonl.zst")) and file.is_file())
         elif place.exists():
             found.add(str(place))
         else:
@@ -125,10 +125,6 @@ def _place(folder: _Path, name: str) -> str:
     return os.path.join(folder, name + _PARTIAL)
 
 
-def _only(settings: Dict[str, Any], names: Iterable[str]) -> Dict[str, Any]:
-    return {name: settings[name] for name in names if name in settings}
-
-
 def build_shard(shard: Shard, folder: _Path, *, of: Origin = Origin(), memory: Optional[int] = None, **settings: Any) -> str:
     """
     One shard's partial build into `folder`; its path. What is there already is taken: the file has its name only when it is whole. For a task of its own,
@@ -137,7 +133,10 @@ def build_shard(shard: Shard, folder: _Path, *, of: Origin = Origin(), memory: O
     path = _place(folder, shard.name)
     if not os.path.exists(path):
         os.makedirs(folder, exist_ok=True)
-        Table.build_partial(shard.traces, path, of=of, temporary=None, **_only(settings, _OF_PARTIALS), **({} if memory is None else {"memory": memory}))
+        more = {name: settings[name] for name in _OF_PARTIALS if name in settings}
+        if memory is not None:
+            more["memory"] = memory
+        Table.build_partial(shard.traces, path, of=of, **more)
     return path
 
 
@@ -145,9 +144,10 @@ def merge_shards(merge: Merge, folder: _Path, output: Optional[_Path] = None, *,
                  **settings: Any) -> Union[str, BuildReport]:
     """One merge: an inner one into `folder` (its path), the last one into the table `output` (its report)."""
     inputs = [_place(folder, name) for name in merge.inputs]
-    more = {} if memory is None else {"memory": memory}
+    more: Dict[str, Any] = {} if memory is None else {"memory": memory}
     if merge.last:
-        return Table.merge(inputs, output, of=of, **{name: value for name, value in settings.items() if name not in _OF_PARTIALS}, **more)
+        more.update((name, value) for name, value in settings.items() if name not in _OF_PARTIALS)
+        return Table.merge(inputs, output, of=of, **more)
     path = _place(folder, merge.name)
     if not os.path.exists(path):
         Table.merge(inputs, path, partial=True, of=of, **more)

@@ -8,8 +8,13 @@
 
 No dependency: the clients are yours, and their types are not looked at.
 """
+from __future__ import annotations
+
 import functools
 import inspect
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 #: What may be set, and to what; docs/ssp.md says what each does.
 KEYS = {
@@ -24,18 +29,18 @@ class SSPError(ValueError):
     """What is wrong with an instruction, in the server's words."""
 
 
-def _list(names):
+def _list(names: Sequence[str]) -> str:
     return ", ".join(names[:-1]) + " or " + names[-1]
 
 
-def _show(value):
+def _show(value: object) -> str:
     raw = str(value).encode()
     if len(raw) <= 60:
         return str(value)
     return raw[:60].decode(errors="ignore") + "…"
 
 
-def _distance(a, b):
+def _distance(a: bytes, b: bytes) -> int:
     """Letters to put in, leave out, exchange or swap with their neighbour."""
     rows = [list(range(len(b) + 1))]
     for i, x in enumerate(a, 1):
@@ -48,7 +53,7 @@ def _distance(a, b):
     return rows[-1][-1]
 
 
-def _suggest(word, names):
+def _suggest(word: str, names: Iterable[str]) -> str:
     """` (did you mean legal?)`, or nothing. As the server does it: letters are bytes, and upper case counts as lower."""
     letters = word.encode()
     if not 0 < len(letters) <= 24:
@@ -64,7 +69,7 @@ def _suggest(word, names):
     return f" (did you mean {best}?)" if best else ""
 
 
-def _hint(key, value):
+def _hint(key: str, value: str) -> str:
     if value and value[0] in "\"'`":
         return " (write it without quotes)"
     hint = _suggest(value, KEYS[key])
@@ -76,7 +81,7 @@ def _hint(key, value):
     return ""
 
 
-def ssp(**values):
+def ssp(**values: Optional[str]) -> str:
     """The instruction as text: `ssp(domain="legal")` is "SSP:domain=legal". None counts as not given."""
     pairs = []
     for key in (*KEYS, *(key for key in values if key not in KEYS)):
@@ -96,16 +101,16 @@ def ssp(**values):
     return "SSP:" + ";".join(pairs)
 
 
-def _has_one(text):
+def _has_one(text: object) -> bool:
     return isinstance(text, str) and text.lstrip(" \t\r\n\u3000\u00a0\ufeff")[:4].lower() in ("ssp:", "ssp：")
 
 
-def _refuse_second(text):
+def _refuse_second(text: object) -> None:
     if _has_one(text):
         raise SSPError("SSP: this is the second one; a request has one")
 
 
-def _join(instruction, content):
+def _join(instruction: str, content: Any) -> Any:
     """The instruction before a text, or before a list of blocks or parts as one of its own."""
     if isinstance(content, str):
         _refuse_second(content)
@@ -117,7 +122,7 @@ def _join(instruction, content):
     return instruction  # None, and what the clients have for "not given"
 
 
-def _into_messages(instruction, messages):
+def _into_messages(instruction: str, messages: Any) -> List[Any]:
     if not isinstance(messages, (list, tuple)):
         messages = list(messages)
     for i, message in enumerate(messages):
@@ -127,14 +132,14 @@ def _into_messages(instruction, messages):
     return [{"role": "system", "content": instruction}, *messages]
 
 
-def _parameters(function):
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
         return {}
 
 
-def _has_system(function, request):
+def _has_system(function: Callable[..., Any], request: Mapping[str, Any]) -> bool:
     """Does the request have a system field, as Anthropic's has? Else its system text is a message, as OpenAI's is."""
     if "system" in request or "system" in _parameters(function):
         return True
@@ -142,7 +147,7 @@ def _has_system(function, request):
     return owner.split(".")[0] == "anthropic"
 
 
-def with_ssp(*, api=None, **values):
+def with_ssp(*, api: Optional[str] = None, **values: Optional[str]) -> Callable[[_Function], _Function]:
     """A decorator for a function that makes a request, plain or async: its `system` or `messages` gets the instruction.
 
     `api` is "anthropic" (the field system) or "openai" (a system message), for functions that only hand on what they get
@@ -153,8 +158,8 @@ def with_ssp(*, api=None, **values):
     if api not in (None, "anthropic", "openai"):
         raise ValueError(f'with_ssp: api: "{api}" is not allowed; it must be anthropic or openai')
 
-    def decorate(function):
-        def prepared(request):
+    def decorate(function: _Function) -> _Function:
+        def prepared(request: Dict[str, Any]) -> Dict[str, Any]:
             if api == "anthropic" or (api is None and _has_system(function, request)):
                 return {**request, "system": _join(instruction, request.get("system"))}
             if "messages" not in request:
@@ -164,13 +169,13 @@ def with_ssp(*, api=None, **values):
 
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
-            async def later(*args, **request):
+            async def later(*args: Any, **request: Any) -> Any:
                 return await function(*args, **prepared(request))
-            return later
+            return later  # type: ignore[return-value]
 
         @functools.wraps(function)
-        def now(*args, **request):
+        def now(*args: Any, **request: Any) -> Any:
             return function(*args, **prepared(request))
-        return now
+        return now  # type: ignore[return-value]
 
     return decorate

@@ -136,10 +136,11 @@ class BuildReport:
 
 
 def _report_of(report: Any) -> BuildReport:
-    plain = fields(report, ("kinds", "used", "band", "band_records", "hottest_count"))
-    by_kind = {name: dict(zip(KINDS, getattr(report, name))) for name in ("kinds", "used")}
-    hits = {kind: fields(report.hits[i]) for i, kind in enumerate(KINDS)}
-    return BuildReport(hits=hits, **by_kind, **plain)
+    said = fields(report, ("kinds", "used", "band", "band_records", "hottest_count"))
+    for name in ("kinds", "used"):
+        said[name] = dict(zip(KINDS, getattr(report, name)))
+    said["hits"] = {kind: fields(report.hits[i]) for i, kind in enumerate(KINDS)}
+    return BuildReport(**said)
 
 
 #: What wane_table_build_options takes under the same name.

@@ -196,7 +196,8 @@ def count(paths: Union[Path, Iterable[Path]], *, strictly: bool = False, faults:
 
 def records(paths: Union[Path, Iterable[Path]], most: Optional[int] = None) -> Iterator[Dict[str, Any]]:
     """The records of traces as they stand there, decompressed, in order: at most `most` of them. FormatError names a wrong line."""
-    names, lines, told = _paths(paths), [], Told(None)
+    names, told = _paths(paths), Told(None)
+    lines: List[bytes] = []
 
     def give(user: Any, path: Any, line: int, raw: Any, size: int) -> bool:
         if most is not None and len(lines) >= most:

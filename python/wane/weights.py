@@ -77,7 +77,7 @@ class Weights:
     def digest(self) -> str:
         """A name of what they are: BLAKE2b of type, shape and bytes, 32 hex digits. Reads all of them."""
         hashed = hashlib.blake2b(f"{self.type} {self.vocab_size} {self.d} ".encode(), digest_size=16)
-        hashed.update(memoryview(self.data))
+        hashed.update(self.data.data)
         return hashed.hexdigest()
 
 

@@ -336,6 +336,11 @@ static void test_refusals(void **unused) {
     assert_int_equal(wane_head_scan(head, hidden, ROWS + 1, &error), WANE_EINVAL);
     assert_int_equal(wane_head_scan(head, hidden, 1, &error), WANE_OK);
     assert_int_equal(wane_head_best(head, 1, 1, &best, &found, &error), WANE_EINVAL);
+    hidden[7] = NAN;
+    assert_int_equal(wane_head_scan(head, hidden, 1, &error), WANE_EENGINE);
+    assert_non_null(strstr(error.text, "place 7"));
+    hidden[7] = 0;
+    assert_int_equal(wane_head_scan(head, hidden, 1, &error), WANE_OK);
     assert_int_equal(wane_head_best(head, 0, 0, &best, &found, &error), WANE_EINVAL);
     assert_int_equal(wane_head_logits(head, 0, &(int32_t){V}, 1, &logit, &error), WANE_EINVAL);
     assert_int_equal(wane_head_log_sum(head, 0, 0, true, &low, &high, &error), WANE_EINVAL);
