@@ -231,6 +231,24 @@ def test_dashboard_shows_a_rollout(start, page_on, tmp_path):
     check("state", state)
 
 
+def test_dashboard_shows_two_sides(held):
+    page = held.page
+    side = {"replies": 80, "tokens": 9000, "loops": 3, "fused": 1}
+
+    def with_sides(route):  # a server with a profile and --ab-governor
+        reply = route.fetch()
+        state = {**reply.json(), "ab": {"share": 0.25, "on": side, "off": {**side, "replies": 0}}}
+        check("state", state)
+        route.fulfill(response=reply, json=state)
+
+    page.route("**/v1/wane/state*", with_sides)
+    held.open("watch")
+    sides = page.locator("#sides")
+    expect(sides).to_contain_text("with the governor25 % of those who ask; 80 replies so farwent round in a loop: 3.8 %; ended by the fuse: 1.3 %")
+    expect(sides).to_contain_text("without it75 % of those who ask; 0 replies so farwent round in a loop: –; ended by the fuse: –")
+    page.unroute_all()
+
+
 def test_percentiles(held):
     page = held.open()
     result = page.evaluate("""async () => {
