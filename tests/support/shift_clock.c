@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SEEN __attribute__((visibility("default")))
+
 static _Atomic int64_t *shift; /* NULL: the date is left alone */
 
 __attribute__((constructor)) static void begin(void) {
@@ -23,7 +25,7 @@ __attribute__((constructor)) static void begin(void) {
     if (page != MAP_FAILED) shift = page;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *out) {
+SEEN int clock_gettime(clockid_t clock, struct timespec *out) {
     int code = (int)syscall(SYS_clock_gettime, clock, out);
     if (code != 0 || shift == NULL || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
         return code;
@@ -40,7 +42,7 @@ int clock_gettime(clockid_t clock, struct timespec *out) {
     return 0;
 }
 
-int gettimeofday(struct timeval *restrict out, void *restrict zone) {
+SEEN int gettimeofday(struct timeval *restrict out, void *restrict zone) {
     struct timespec now;
     (void)zone;
     if (clock_gettime(CLOCK_REALTIME, &now) != 0) return -1;
@@ -49,7 +51,7 @@ int gettimeofday(struct timeval *restrict out, void *restrict zone) {
     return 0;
 }
 
-time_t time(time_t *out) {
+SEEN time_t time(time_t *out) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     if (out != NULL) *out = now.tv_sec;
