@@ -17,7 +17,7 @@ help: ## list the targets
 
 build: ## install what is missing, fetch the engine, build build/wane
 	@scripts/deps build
-	@scripts/build release wane wane_shared wane_static
+	@scripts/build release wane wane_shared wane_static wane_preload
 
 serve: build ## build, fetch the default model, serve it; prints a curl line
 	@model=$$(scripts/model get $(MODEL)) && exec build/wane serve --model "$$model" $(ARGS)

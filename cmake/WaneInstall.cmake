@@ -15,6 +15,7 @@ if(TARGET wane)
   # "wane table build" by another name.
   install(CODE "file(CREATE_LINK wane \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/slmt_builder\" SYMBOLIC)")
 endif()
+install(TARGETS wane_preload LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/wane) # where wane_exec_library looks
 install(FILES include/wane.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/wane DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES "${CMAKE_BINARY_DIR}/wane.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -40,6 +40,7 @@ _wane() {
     *" VALUE "*) _wane_offer "$current" "" < <(printf '%s\n' ${line#* VALUE }) ;;
     *)
         case $command:${COMP_WORDS[2]}:$current in
+        exec:*:[!-]*) COMPREPLY=($(compgen -c -- "$current")) && return ;;
         trace:*:-*) ;;
         trace:stats:* | trace:head:* | trace:validate:*)
             if [ "$COMP_CWORD" -ge 3 ]; then

@@ -71,6 +71,7 @@ int command_bench(struct settings *settings);
 int command_doctor(struct settings *settings);
 int command_diagnose(struct settings *settings);
 int command_cost(struct settings *settings);
+int command_exec(struct settings *settings);
 int command_config(struct settings *settings);
 int command_version(struct settings *settings);
 int command_help(struct settings *settings);

@@ -214,6 +214,14 @@ const struct command cli_commands[] = {
      "is\n"
      "what the others are compared with. docs/cost.md explains every line.",
      NULL, command_cost},
+    {"exec", FOR_EXEC, "wane exec [OPTION...] -- PROGRAM [ARGUMENT...]",
+     "run a llama.cpp program with wane's head under it",
+     "PROGRAM is built on llama.cpp's shared library: llama-server, llama-cli, node with node-llama-cpp. "
+     "Its\n"
+     "tokens are the same, in less time; where that cannot be promised, or its llama.cpp is not one that\n"
+     "wane knows, it runs untouched. A line at its start and one at its end say how it went. The exit code\n"
+     "is the program's. docs/exec.md says what it works with, and what a row of logits then holds.",
+     NULL, command_exec},
     {"config", FOR_CONFIG, "wane config [OPTION...]", "show every setting and where its value comes from",
      "Takes the options of all commands. Order: option, environment, settings file, default.", NULL,
      command_config},
@@ -222,7 +230,7 @@ const struct command cli_commands[] = {
     {"help", FOR_HELP, "wane help [COMMAND]\n       wane help --table\n       wane help --words [COMMAND]",
      "explain a command", NULL,
      "run session serve model tokenize prepare head table key record trace gate classify train tune feedback "
-     "rollout audit bench doctor diagnose cost config version help",
+     "rollout audit bench doctor diagnose cost exec config version help",
      command_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

@@ -267,6 +267,13 @@ enum setting_id {
     SET_JUDGE,
     SET_BENCH_TEMPERATURE,
     SET_BENCH_SEED,
+    /* under other programs */
+    SET_EXEC_ROWS,
+    SET_EXEC_SHARE,
+    SET_EXEC_SHADOW,
+    SET_EXEC_BUILD,
+    SET_EXEC_STATS,
+    SET_EXEC_QUIET,
     /* output */
     SET_JSON,
     SET_JSON_STREAM,
@@ -304,6 +311,7 @@ enum {
     FOR_PREPARE = 1 << 20,
     FOR_AUDIT = 1 << 21,
     FOR_ROLLOUT = 1 << 22,
+    FOR_EXEC = 1 << 23,
     FOR_DOCTOR = 1 << 24,
     FOR_DIAGNOSE = 1 << 25,
     FOR_COST = 1 << 26,

@@ -95,13 +95,16 @@ static bool read_options(struct options *options) {
     while (options->at < options->argc) {
         char *argument = options->argv[options->at++];
         bool good = true;
-        if (only_operands || argument[0] != '-' || argument[1] == '\0')
+        if (only_operands || argument[0] != '-' || argument[1] == '\0') {
             settings->operands[settings->operand_count++] = argument;
-        else if (strcmp(argument, "--") == 0)
+            /* What stands behind a program is its own. */
+            only_operands = only_operands || options->command == FOR_EXEC;
+        } else if (strcmp(argument, "--") == 0) {
             only_operands = true;
-        else
+        } else {
             good = argument[1] == '-' ? long_option(options, argument + 2)
                                       : short_options(options, argument + 1);
+        }
         if (!good) return false;
     }
     return true;

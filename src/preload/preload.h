@@ -2,6 +2,7 @@
  * preload.h - what the files of libwane-preload share. Nothing outside src/preload includes it (its test does).
  *
  *     wraps.c      the functions of libllama that a program calls, and what each of them does here
+ *     stubs.c      their names: a call to a libllama that wane does not know is handed on as it came
  *     library.c    which libllama a call was meant for; is it one that wane knows
  *     under.c      a context with the head under it: which head a decode gets, hidden rows, checks
  *     row.c        a row of logits as it is handed back: what it must hold, and how it is made
@@ -128,6 +129,15 @@ enum wane__wrapped {
         WANE__WRAP_COUNT
 };
 
+/* Are there stubs that keep a call as it is until it is known whom it reaches (stubs.c)? */
+#if defined(__ELF__) && (defined(__x86_64__) || defined(__aarch64__))
+#define WANE__STUBS 1
+#else
+#define WANE__STUBS 0
+#endif
+/* Ours, by number. */
+extern void (*const wane__wraps[])(void);
+
 /* A libllama in this process. Lives as long as the process. */
 struct wane__library {
     const char *base, *end; /* where it is mapped; end NULL: not known */
@@ -147,18 +157,21 @@ void wane__library_reset_lock(void);
 
 /* ------------------------------------------------------------------ sketch.c */
 
-enum { WANE__UNDER_PATH = 4096 };
+/* Rows of one decode that the head takes, at most. */
+enum { WANE__UNDER_PATH = 4096, WANE__UNDER_ROWS = 8 };
 
 struct wane__under_model {
     struct llama_model *model;
     struct wane__under_model *next;
     char path[WANE__UNDER_PATH]; /* "": not known */
     char name[128];
-    pthread_mutex_t lock; /* of what follows */
-    char digest[33];      /* "": nobody asked yet */
-    bool tried;           /* its sketch was looked for, and made if need be */
-    bool told;            /* how its head is was said */
-    char reason[500];     /* why it has none */
+    pthread_mutex_t lock;              /* of what follows */
+    char digest[33];                   /* "": nobody asked yet */
+    bool tried;                        /* its sketch was looked for, and made if need be */
+    bool told;                         /* how its head is was said */
+    char reason[500];                  /* why it has none */
+    const struct ggml_tensor *weights; /* of its head, when they were compared */
+    bool equal[WANE__UNDER_ROWS + 1];  /* by how many rows at once             */
 };
 /* A model was loaded from this file (NULL: from no single one), or is freed. */
 void wane__under_model_add(struct llama_model *model, const char *path);
@@ -219,8 +232,6 @@ void wane__sampler_need(const void *sampler, int vocab, struct wane__need *need)
 void wane__samplers_reset_lock(void);
 
 /* ------------------------------------------------------------------- under.c */
-
-enum { WANE__UNDER_ROWS = 8 };
 
 enum wane__under_kind {
     WANE__DECODE_PLAIN, /* nothing of ours in it                          */

@@ -182,11 +182,10 @@ static const char *obstacle(struct wane__library *library, struct llama_model *m
     return NULL;
 }
 
-/* Most rows that one decode can want, as far as the head goes. */
+/* Rows in one scan: room for all sequences, or for a few drafted tokens of the only one. Each takes about 20 bytes a token of the vocabulary. */
 static int rows_of(const struct llama_context_params *p) {
-    uint64_t each = p->n_outputs_max_per_seq == 0 ? WANE__UNDER_ROWS : p->n_outputs_max_per_seq;
-    uint64_t rows = each * (p->n_seq_max > 0 ? p->n_seq_max : 1);
-    return rows < WANE__UNDER_ROWS ? (int)rows : WANE__UNDER_ROWS;
+    if (p->n_seq_max <= 1) return WANE__UNDER_ROWS / 2;
+    return p->n_seq_max < WANE__UNDER_ROWS ? (int)p->n_seq_max : WANE__UNDER_ROWS;
 }
 
 struct wane__under *wane__under_prepare(struct wane__library *library, struct llama_model *model,
@@ -329,7 +328,7 @@ static enum wane__under_kind choose(struct wane__under *u, const struct llama_ba
     struct wane__need need;
     if (u->wanted == 0) return WANE__DECODE_PLAIN;
     if (u->off || u->embeddings || u->acausal || u->nextn) return plain(u, WANE__WHY_OFF);
-    if (u->wanted > u->rows_most) return plain(u, WANE__WHY_ROWS);
+    if (u->wanted > WANE__UNDER_ROWS) return plain(u, WANE__WHY_ROWS);
     if (u->wanted > 1 && !order_is_kept(u, batch)) return plain(u, WANE__WHY_ORDER);
     if (u->width[u->wanted] == 0) {
         plain(u, WANE__WHY_LEARN);
@@ -389,14 +388,31 @@ static const char *why_not(const struct wane__under *u) {
     return NULL;
 }
 
+/* Another context of this model has compared so many rows: kernels are the same for all of them. */
+static bool is_known(struct wane__under *u) {
+    pthread_mutex_lock(&u->model->lock);
+    bool known = u->model->weights == u->head.weights && u->model->equal[u->wanted];
+    pthread_mutex_unlock(&u->model->lock);
+    return known;
+}
+
+static void make_known(struct wane__under *u) {
+    pthread_mutex_lock(&u->model->lock);
+    if (u->model->weights != u->head.weights) memset(u->model->equal, 0, sizeof u->model->equal);
+    u->model->weights = u->head.weights;
+    u->model->equal[u->wanted] = true;
+    pthread_mutex_unlock(&u->model->lock);
+}
+
 static void look(struct wane__under *u) {
     if (!u->head.readable) wane__ggml_head_open(&u->head, u->d, u->vocab);
     const char *why = why_not(u);
     const float *logits = why == NULL ? logits_of(u) : NULL;
-    bool equal = logits != NULL;
-    for (int i = 0; i < u->wanted && equal; i++)
+    bool equal = logits != NULL, known = equal && is_known(u);
+    for (int i = 0; i < u->wanted && equal && !known; i++)
         equal = wane__ggml_head_equal(&u->head, u->hidden + (size_t)i * (size_t)u->d,
                                       logits + (size_t)i * (size_t)u->vocab);
+    if (equal && !known) make_known(u);
     u->width[u->wanted] = equal ? 1 : -1;
     u->head.norm = NULL; /* belongs to a graph that is gone */
     if (equal && u->certified == NULL) open_head(u);

@@ -1,9 +1,10 @@
 /*
  * wraps.c - the functions of libllama that a program calls, and what each of them does here.
  *
- * Each finds the libllama that its call was meant for, and calls that one's function; where wane does not know that library's version, that
- * is all. Structures that go by value are taken as more bytes than any version has: what lies behind the program's own is
- * its stack, read and handed on unseen. On macOS the loader is told of pairs, ours and theirs; elsewhere ours have the names.
+ * Each finds the libllama that its call was meant for, and calls that one's function. Where there are stubs (stubs.c), it is reached
+ * only where wane knows that library's version; elsewhere it hands on what it was given where it does not. So structures that
+ * go by value are taken as more bytes than any version has: what lies behind the program's own is its stack, read and handed on
+ * unseen. On macOS the loader is told of pairs, ours and theirs.
  */
 #include "preload/preload.h"
 
@@ -18,6 +19,10 @@
     __attribute__((used, section("__DATA,__interpose"))) static const struct { \
         const void *ours, *theirs;                                             \
     } pair_##name = {(const void *)wrap_##name, (const void *)name};           \
+    static result wrap_##name(__VA_ARGS__)
+#elif WANE__STUBS
+#define WRAP(result, name, ...)             \
+    static result wrap_##name(__VA_ARGS__); \
     static result wrap_##name(__VA_ARGS__)
 #else
 #define WRAP(result, name, ...)                                                            \
@@ -420,3 +425,8 @@ WRAP(struct llama_sampler *, llama_sampler_init_infill, const struct llama_vocab
     MEANT(llama_sampler_init_infill, NULL);
     return made(real(vocab), WANE__SAMPLER_WHOLE, 0, 0);
 }
+
+#if WANE__STUBS
+#define WRAP_OURS(name) (void (*)(void)) wrap_##name,
+void (*const wane__wraps[WANE__WRAP_COUNT])(void) = {WANE__WRAPPED(WRAP_OURS)};
+#endif
