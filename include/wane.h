@@ -662,6 +662,7 @@ WANE_API void wane_head_get_work(const wane_head *head, wane_head_work *work);
 #include "wane/doctor.h"
 #include "wane/domains.h"
 #include "wane/draft.h"
+#include "wane/exec.h"
 #include "wane/feedback.h"
 #include "wane/gate.h"
 #include "wane/governor.h"

@@ -126,7 +126,9 @@ static bool holds_llama(const char *path, char *bytes) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool found = false;
     size_t kept = 0;
-    for (size_t got; fd >= 0 && !found && (got = read_all(fd, bytes + kept, PIECE - kept)) > 0;) {
+    bool program =
+        fd >= 0 && pread(fd, bytes, 4, 0) == 4 && memcmp(bytes, "\177ELF", 4) == 0; /* not a script */
+    for (size_t got; program && !found && (got = read_all(fd, bytes + kept, PIECE - kept)) > 0;) {
         size_t have = kept + got;
         found = memmem(bytes, have, sign, sizeof sign - 1) != NULL;
         kept = have < sizeof sign ? have : sizeof sign;

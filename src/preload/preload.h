@@ -11,7 +11,7 @@
  *     report.c     settings from the environment, lines on standard error, counters, WANE_STATS, forks
  *
  * The library is a guest. It never ends or stops its host, and says nothing on standard output; whatever goes wrong in it turns
- * the head off, and libllama's own runs. It holds no lock while libllama works.
+ * the head off, and libllama's own runs. It holds no lock while libllama decodes.
  */
 #ifndef WANE_PRELOAD_H
 #define WANE_PRELOAD_H

@@ -1,7 +1,9 @@
 # wane exec: what belongs to the program, programs that are not there, a libllama of a version that nobody knows, a program
 # without one. Then the program on the real engine: the same tokens with wane under it, whatever it chooses by.
 . "$CLI_TESTS/lib.sh"
+need python3
 tests=$(dirname "$WANE")/tests
+[ -x "$tests/exec_host" ] || { echo "the tests' programs are not built" >&2; exit 77; }
 run() { "$@"; echo "exit $?"; }
 run "$WANE" exec
 run "$WANE" exec -- no-such-program-here
@@ -14,9 +16,8 @@ run "$WANE" exec -q -- "$tests/exec_other_host"
 run "$WANE" exec -- sh -c "'$tests/exec_other_host'; exit \$?"
 [ -e other.json ] || echo "no statistics"
 
+need_model
 model=$WANE_CACHE/models/smollm2-135m.gguf
-[ -e "$model" ] || { echo "no model" >&2; exit 77; }
-export OMP_NUM_THREADS=1
 modes=greedy,top-k,min-p,penalties,bias,own,server,node,logprobs,grammar,sigma,streams,rows,callback,behind,embeddings,fork
 "$tests/exec_host" "$model" $modes 6 >plain.txt
 "$WANE" exec --head always --shadow 0.1 --stats many.json -- "$tests/exec_host" "$model" $modes 6 >under.txt 2>said.txt

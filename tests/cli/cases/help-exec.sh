@@ -1,0 +1,1 @@
+"$WANE" help exec
