@@ -39,7 +39,10 @@ async function stream(prompt, request, times) {
         given.grammarEvaluationState = new LlamaGrammarEvaluationState({model, grammar: await llama.getGrammarFor(request.grammar)});
     if (given.repeatPenalty != null)
         given.repeatPenalty = {...given.repeatPenalty, punishTokens: () => said.slice(-64)};
-    for await (const token of sequence.evaluate(model.tokenize(prompt, true), {...given, yieldEogToken: request.grammar == null})) {
+    const tokens = model.tokenize(prompt);
+    if (model.tokens.shouldPrependBosToken)
+        tokens.unshift(model.tokens.bos);
+    for await (const token of sequence.evaluate(tokens, {...given, yieldEogToken: request.grammar == null})) {
         ids.push(token);
         times.push(performance.now());
         if (ids.length >= request.tokens)

@@ -15,7 +15,8 @@ node, whose default is greedy, temperature 0.8, top-k 40, top-p 0.95; seeds are 
 llama-server's own (ngram-mod), on prompts that repeat themselves. llama-bench draws no tokens: only its time is compared.
 
 Decoding alone is timed, by the program's own clock; of several streams, all their tokens in the time of the longest. What the report gives is the
-median of the pairs' ratios. Tokens count as compared up to the first one that differs, in each reply.
+median of the pairs' ratios. Tokens count as compared up to the first one that differs, in each reply. Where there are several streams, the copy without
+`wane exec` answers twice, because a program may not be like itself there.
 """
 import argparse
 import itertools
@@ -230,6 +231,8 @@ def measure(args, run, case):
                 break
             order = ("plain", "exec") if (turn + i) % 2 == 0 else ("exec", "plain")
             both = {kind: case.measure(kind, texts, 1 + i, args.tokens) for kind in order}
+            if case.streams > 1:  # who shares a batch with whom is chance, and a batch's width may change bits: is the program like itself?
+                both["again"] = case.measure("plain", texts, 1 + i, args.tokens)["ids"]
             run.keep({"case": case.name, "prompt": name, "round": i, **both})
             run.say(case.name, turn + 1, len(todo))
     said = case.stats()
@@ -276,11 +279,21 @@ def summary(lines):
     pairs = [(line["plain"]["counted"] / line["plain"]["ms"] * 1e3, line["exec"]["counted"] / line["exec"]["ms"] * 1e3) for line in lines
              if min(line["plain"]["counted"], line["exec"]["counted"]) >= TIMED_LEAST]
     replies = [pair for line in lines for pair in zip(line["plain"]["ids"], line["exec"]["ids"])]
+    again = [pair for line in lines for pair in zip(line["plain"]["ids"], line.get("again", []))]
     looked = [compared(*pair) for pair in replies]
     gains = sorted(b / a for a, b in pairs) or [math.nan]
     return {"pairs": len(pairs), "plain_tps": median(a for a, _ in pairs), "exec_tps": median(b for _, b in pairs),
             "gain": median(gains), "least": gains[0], "most": gains[-1], "replies": len(replies), "tokens": sum(n for n, _ in looked),
-            "differ": sum(d for _, d in looked)}
+            "differ": sum(d for _, d in looked), "again": len(again), "again_differ": sum(compared(*pair)[1] for pair in again)}
+
+
+def add(sums, stats):
+    """What a copy counted, to what those before it did."""
+    for name in ("tokens", "certified", "checked", "divergent"):
+        sums[name] = sums.get(name, 0) + stats[name]
+    for why, count in stats["dense"].items():
+        if count:
+            sums.setdefault("dense", {})[why] = sums.get("dense", {}).get(why, 0) + count
 
 
 def report(args):
@@ -290,14 +303,19 @@ def report(args):
     for line in lines:
         by_case.setdefault(line["case"], []).append(line)
     result = {**settings, "cases": {name: summary(mine) for name, mine in by_case.items()}}
-    stats = serving.read_lines(folder / "stats.jsonl", {"case", "stats"})
-    result["stats"] = {line["case"]: line["stats"] for line in stats}
+    result["stats"] = {}
+    for line in serving.read_lines(folder / "stats.jsonl", {"case", "stats"}):
+        add(result["stats"].setdefault(line["case"], {}), line["stats"])
     print(f"\n{settings['model']}, {settings['threads']} threads, {settings['tokens']} tokens a reply\n")
-    print("| program, sampling, streams | tokens/s | with `wane exec` | gain (least to most) | pairs | tokens compared | replies that differ |")
-    print("|---|---|---|---|---|---|---|")
+    print("| program, sampling, streams | tokens/s | with `wane exec` | gain (least to most) | pairs | tokens compared | replies that differ | certified; dense why |")
+    print("|---|---|---|---|---|---|---|---|")
     for name, one in result["cases"].items():
         same = f"{one['tokens']:,} | {one['differ']} of {one['replies']}" if one["replies"] else "– | –"
-        print(f"| {name} | {one['plain_tps']:.1f} | {one['exec_tps']:.1f} | {one['gain']:.2f} ({one['least']:.2f} to {one['most']:.2f}) | {one['pairs']} | {same} |")
+        same += f" ({one['again_differ']} of {one['again']} without twice)" if one["again"] else ""
+        said = result["stats"].get(name)
+        how = "–" if said is None else f"{said['certified'] / max(said['tokens'], 1):.0%}; " + ", ".join(f"{k} {v:,}" for k, v in said.get("dense", {}).items())
+        print(f"| {name} | {one['plain_tps']:.1f} | {one['exec_tps']:.1f} | {one['gain']:.2f} ({one['least']:.2f} to {one['most']:.2f}) | {one['pairs']} | "
+              f"{same} | {how} |")
     text = json.dumps(result, indent=1, ensure_ascii=False)
     (folder / "report.json").write_text(text + "\n")
     if args.json:
