@@ -82,6 +82,8 @@ def tail(mean, k):
     """P(N >= k) of a Poisson number."""
     if k <= 0:
         return 1.0
+    if k == 2:  # asked most
+        return mean * mean * (0.5 - mean / 3) if mean < 1e-4 else -math.expm1(-mean) - mean * math.exp(-mean)
     if mean > 400 and k > 200:
         return 0.5 * math.erfc((k - 0.5 - mean) / math.sqrt(2 * mean))
     if mean < k:
