@@ -20,6 +20,8 @@ from .places import PlaceError, fetch, place_of, remove_folder, size_and_time, s
 # The settings that a part depends on; everything else is decided when parts are merged.
 OF_A_PART = ("window", "samples")
 HEAD = 256
+# Of the programs that this process has asked.
+VERSIONS = {}
 
 
 def part_name(kind, digests, settings):
@@ -53,9 +55,10 @@ def find_wane(job):
     path = job["wane"] if os.access(job["wane"], os.X_OK) else shutil.which("wane")
     if path is None:
         raise PlaceError(f"{os.uname().nodename} has no program {job['wane']}, and none of the name wane in its PATH: install wane there")
-    said = json.loads(subprocess.run([path, "version", "--json"], capture_output=True, text=True, check=True).stdout)
-    if said["wane"] != job["version"]:
-        raise PlaceError(f"{path} on {os.uname().nodename} is wane {said['wane']}, and here it is {job['version']}: install one version everywhere")
+    if path not in VERSIONS:
+        VERSIONS[path] = json.loads(subprocess.run([path, "version", "--json"], capture_output=True, text=True, check=True).stdout)["wane"]
+    if VERSIONS[path] != job["version"]:
+        raise PlaceError(f"{path} on {os.uname().nodename} is wane {VERSIONS[path]}, and here it is {job['version']}: install one version everywhere")
     return path
 
 

@@ -414,6 +414,8 @@ def test_operations_commands():
             assert words[1] in targets, words
         elif words[0] == "./secrets":
             assert os.path.exists(os.path.join(DEPLOY, "docker", "secrets"))
+        elif words[0].startswith("deploy/"):
+            assert os.access(os.path.join(ROOT, words[0]), os.X_OK), words
         else:
             assert program in SYSTEM, f"{words}: what is {program}?"
         for word in words:
