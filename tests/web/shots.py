@@ -13,7 +13,8 @@ from playwright.sync_api import expect, sync_playwright
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from conftest import ARGUMENTS  # noqa: E402
 
-QUESTION = "Explain in three sentences how a lighthouse works, and list two famous ones."
+# The second answer copies from the first: drafts beside what was computed.
+QUESTIONS = ("Write two sentences about a lighthouse and the sea.", "Write the same two sentences once more, word for word.")
 
 
 def start_server(folder):
@@ -35,19 +36,19 @@ def ask(page, question):
 
 
 def settle(page, mode):
-    """A seed, so that the picture is the same each time."""
+    """Without chance, so that the picture is the same each time."""
     page.get_by_role("button", name="Settings").click()
-    page.locator("#set-temperature").fill("0.7")
-    page.locator("#set-seed").fill("3")
+    page.locator("#set-temperature").fill("0")
     page.locator(".pill", has_text=mode).first.click()
     page.keyboard.press("Escape")
 
 
 def shoot(page, view):
     if view == "ask":
-        settle(page, "wane")
-        ask(page, QUESTION)
-        page.locator(".answer .t").nth(8).click()
+        settle(page, "off")
+        for question in QUESTIONS:
+            ask(page, question)
+        page.locator(".answer .by-level2, .answer .by-exact").first.click()
     elif view == "compare":
         page.fill("#compare-tokens", "60")
         page.locator("#compare-run").click()
