@@ -145,6 +145,8 @@ class Lines:
         self.command = [*before, "node", str(BENCH / "adapters" / "node.mjs"), args.file, str(args.threads), str(case.streams)]
         self.log, kept = folder / "log", ("WANE_CACHE",)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("WANE_") or k in kept}
+        if case.streams > 1:  # docs/node.md: several streams sampled at once are mixed up
+            environment["UV_THREADPOOL_SIZE"] = "1"
         with open(self.log, "w", encoding="utf-8") as log:
             try:
                 self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=args.node,

@@ -83,7 +83,8 @@ class Same(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             stats = pathlib.Path(folder) / "stats.json"
             cls.answers, cls.said = [], []
-            for options in (None, ["--shadow", "0.1", "--stats", str(stats)]):
+            # `always`: what is the faster head on a loaded machine is no question of this test.
+            for options in (None, ["--head", "always", "--shadow", "0.1", "--stats", str(stats)]):
                 program = Program(options)
                 cls.answers.append({name: program.ask(request) for name, request in REQUESTS.items()})
                 cls.said.append(program.end())
@@ -128,12 +129,12 @@ class Streams(unittest.TestCase):
 
 class Leak(unittest.TestCase):
     def test_two_hundred_requests(self):
-        """A context that is not given back would be 5 MB in each twentieth request, a row of logits 0.2 MB in each token."""
+        """A context that is not given back would be 12 MB and more in each twentieth request, a row of logits 0.2 MB in each token: 60 and 80 in all."""
         program = Program(["-q"])
         memory = [program.ask({"prompts": [FACT], "tokens": 4, "options": {"temperature": i % 2 * 0.8, "seed": i}, "fresh": i % 20 == 0})["rss"]
                   for i in range(200)]
         self.assertEqual(program.end(), "")
-        self.assertLess(max(memory[150:]) - max(memory[50:100]), 10e6, [one // 1000 for one in memory[::10]])
+        self.assertLess(max(memory[150:]) - max(memory[50:100]), 30e6, [one // 1000 for one in memory[::10]])
 
 
 class App(unittest.TestCase):
