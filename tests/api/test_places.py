@@ -312,7 +312,8 @@ def test_a_file_that_may_not_grow_and_a_log_that_nobody_reads(tmp_path):
         if reader >= 0:
             os.close(reader)
     assert code == 1  # the memo's file could not be written at the end
-    assert os.listdir(tmp_path) == ["memo"] and os.path.getsize(tmp_path / "memo") < 2000  # the last one that fitted, whole
+    left = {name: os.path.getsize(tmp_path / name) for name in os.listdir(tmp_path)}
+    assert set(left) <= {"memo"} and left.get("memo", 0) < 2000  # the last one that fitted, whole; none where the first did not
 
 
 class Clock:
