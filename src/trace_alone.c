@@ -29,7 +29,7 @@ void wane_recorder_options_init(wane_recorder_options *options) {
 }
 
 static int check_origin(const wane_origin *of, wane_error *error) {
-    if (of == NULL || strlen(of->model) != 32 || strlen(of->tokenizer) != 32 || of->vocab_size < 1)
+    if (strlen(of->model) != 32 || strlen(of->tokenizer) != 32 || of->vocab_size < 1)
         return wane__fail(
             error, WANE_EINVAL,
             "A trace says of which model and tokenizer it is: two digests of 32 hex digits, and the "
@@ -43,7 +43,7 @@ static int check_origin(const wane_origin *of, wane_error *error) {
 }
 
 static int check_options(const wane_recorder_options *o, wane_error *error) {
-    if (o == NULL || o->size != sizeof *o)
+    if (o->size != sizeof *o)
         return wane__fail(error, WANE_EINVAL,
                           "The recorder's options were not set up by wane_recorder_options_init.");
     if (o->folder == NULL || o->folder[0] == '\0')
@@ -59,6 +59,8 @@ int wane_tracer_open(const wane_recorder_options *o, const wane_origin *of,
     struct wane__trace_origin origin = {.version = WANE__TRACE_VERSION};
     wane__clear(error);
     *tracer = NULL;
+    if (o == NULL || of == NULL)
+        return wane__fail(error, WANE_EINVAL, "A tracer needs options, and the origin of its traces.");
     int status = check_options(o, error);
     if (status == WANE_OK) status = check_origin(of, error);
     if (status == WANE_OK && o->redact_file != NULL && token_bytes == NULL)
