@@ -71,10 +71,10 @@ void wane_gate_describe(const wane_gate *gate, wane_gate_facts *facts) {
 }
 
 int wane_gate_get_facts(const char *path, wane_gate_facts *facts, wane_error *error) {
-    wane_gate *gate;
+    wane_gate *gate = NULL;
     *facts = (wane_gate_facts){0};
     int status = wane_gate_open(path, &gate, error);
-    if (status != WANE_OK) return status;
+    if (status != WANE_OK || gate == NULL) return status;
     wane_gate_describe(gate, facts);
     uint8_t *bytes = NULL;
     size_t size = 0;

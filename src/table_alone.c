@@ -109,7 +109,7 @@ static int check_origin(const char *path, const wane_table *table, const wane_or
 int wane_table_open_of(const char *path, const wane_origin *of, const char *key, wane_table **table,
                        wane_error *error) {
     int status = wane__table_open_at(path, NULL, key, table, error);
-    if (status == WANE_OK && of != NULL) status = check_origin(path, *table, of, error);
+    if (status == WANE_OK && *table != NULL && of != NULL) status = check_origin(path, *table, of, error);
     if (status != WANE_OK) {
         wane_table_free(*table);
         *table = NULL;
