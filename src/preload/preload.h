@@ -93,6 +93,8 @@ void wane__under_watch_forks(void);
     X(llama_set_embeddings_nextn)               \
     X(llama_set_adapters_lora)                  \
     X(llama_set_sampler)                        \
+    X(llama_attach_threadpool)                  \
+    X(llama_detach_threadpool)                  \
     X(llama_opt_init)                           \
     X(llama_sampler_sample)                     \
     X(llama_sampler_init)                       \
@@ -213,6 +215,7 @@ struct wane__sampler_spec {
     enum wane__sampler_kind kind;
     int count;
     double value;
+    bool drops_best; /* it may, as XTC does */
     int named_count;
     int32_t named[WANE__NEED_NAMED];
 };
@@ -270,6 +273,8 @@ struct wane__under {
     int8_t width[WANE__UNDER_ROWS +
                  1]; /* bits of so many rows in a decode: 0 not known, 1 as single ones, -1 not */
     struct wane__pace pace;
+    ggml_threadpool_t pool[2]; /* the program's, for its graphs; NULL: it has none */
+    void (*pause)(ggml_threadpool_t pool);
     uint64_t decodes;             /* that could be checked */
     struct wane__candidate *list; /* WANE__NEED_BEST + 1 of them */
 

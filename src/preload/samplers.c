@@ -241,10 +241,27 @@ static void step(struct walk *w, const struct wane__sampler_spec *spec) {
     }
 }
 
+/*
+ * Where a chain keeps the best one in the end (temperature 0 behind top-k, top-p and min-p, as llama-server has it): nothing before
+ * that drops it, so nothing else matters. -1: it does not, or something before may drop it.
+ */
+static int only_one(const struct entry *chain) {
+    for (int i = 0; i < chain->members; i++) {
+        const struct wane__sampler_spec *m = &chain->member[i];
+        if (m->kind == WANE__SAMPLER_BEST && m->count == 1) return i;
+        if (m->kind == WANE__SAMPLER_DRAW || m->kind == WANE__SAMPLER_WHOLE || m->drops_best) return -1;
+    }
+    return -1;
+}
+
 static void need_of(const struct entry *e, struct wane__need *need) {
     struct walk w = {.need = need, .heat = 1, .share = wane__under_settings()->share};
     if (e->overfull) need->whole = true;
     if (!e->chain) step(&w, &e->spec);
+    int one = e->chain && !e->overfull ? only_one(e) : -1;
+    for (int i = 0; i <= one && !need->whole; i++)
+        if (i == one || e->member[i].kind == WANE__SAMPLER_LOWER || e->member[i].kind == WANE__SAMPLER_BIAS)
+            step(&w, &e->member[i]);
     for (int i = 0; i < e->members && !w.ended && !need->whole; i++) step(&w, &e->member[i]);
     /* A chain that leaves the choice to the program leaves it all tokens. */
     if (e->chain && !w.ended) need->whole = true;

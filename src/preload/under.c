@@ -21,6 +21,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -406,6 +407,8 @@ static void make_known(struct wane__under *u) {
 
 static void look(struct wane__under *u) {
     if (!u->head.readable) wane__ggml_head_open(&u->head, u->d, u->vocab);
+    void *pause = u->head.library != NULL ? dlsym(u->head.library, "ggml_threadpool_pause") : NULL;
+    memcpy(&u->pause, &pause, sizeof pause); /* ISO C has no cast from an object's pointer to a function's */
     const char *why = why_not(u);
     const float *logits = why == NULL ? logits_of(u) : NULL;
     bool equal = logits != NULL, known = equal && is_known(u);
@@ -449,6 +452,15 @@ static void check(struct wane__under *u, double ended) {
     wane__count(&wane__under_counts.head_ours, nanoseconds(ours));
 }
 
+/*
+ * Threads of the program's pools look out for the next graph for a tenth of a second and more, and a processor that they hold is none
+ * for the head. So they sleep while it works; the next graph wakes them, as their first one did.
+ */
+static void quiet(struct wane__under *u) {
+    for (int i = 0; i < 2 && u->pause != NULL; i++)
+        if (u->pool[i] != NULL) u->pause(u->pool[i]);
+}
+
 static void settle(struct wane__under *u) {
     u->library->abi.llama_synchronize(u->context);
     double ended = wane__now();
@@ -461,6 +473,7 @@ static void settle(struct wane__under *u) {
         wane__under_turn_off(u, "the model's graph has changed");
         return;
     }
+    if (u->kind != WANE__DECODE_TIMED) quiet(u);
     if (u->kind == WANE__DECODE_OURS) {
         u->spent = ended - u->at_head;
         wane__count(&wane__under_counts.copy, nanoseconds(u->spent));

@@ -160,6 +160,24 @@ WRAP(bool, llama_set_sampler, struct llama_context *context, llama_seq_id sequen
     return real(context, sequence, sampler);
 }
 
+WRAP(void, llama_attach_threadpool, struct llama_context *context, ggml_threadpool_t pool,
+     ggml_threadpool_t batch) {
+    MEANT(llama_attach_threadpool, NOTHING);
+    struct wane__under *under = wane__under_of(context);
+    if (under != NULL) {
+        under->pool[0] = pool;
+        under->pool[1] = batch != pool ? batch : NULL;
+    }
+    real(context, pool, batch);
+}
+
+WRAP(void, llama_detach_threadpool, struct llama_context *context) {
+    MEANT(llama_detach_threadpool, NOTHING);
+    struct wane__under *under = wane__under_of(context);
+    if (under != NULL) under->pool[0] = under->pool[1] = NULL;
+    real(context);
+}
+
 WRAP(void, llama_opt_init, struct llama_context *context, struct llama_model *model, struct wide params) {
     MEANT(llama_opt_init, NOTHING);
     struct wane__under *under = wane__under_of(context);
@@ -336,8 +354,13 @@ WRAP(struct llama_sampler *, llama_sampler_init_temp_ext, float t, float delta, 
 
 WRAP(struct llama_sampler *, llama_sampler_init_xtc, float p, float t, size_t keep, uint32_t seed) {
     MEANT(llama_sampler_init_xtc, NULL);
-    return made(real(p, t, keep, seed), p <= 0 || t > 0.5f ? WANE__SAMPLER_NOTHING : WANE__SAMPLER_LOOK,
-                least(keep), 0);
+    struct llama_sampler *sampler = real(p, t, keep, seed);
+    bool off = p <= 0 || t > 0.5f;
+    struct wane__sampler_spec spec = {.kind = off ? WANE__SAMPLER_NOTHING : WANE__SAMPLER_LOOK,
+                                      .count = least(keep),
+                                      .drops_best = !off};
+    wane__sampler_made(sampler, &spec);
+    return sampler;
 }
 
 /* Tokens that may lose: as many as the window holds. A penalty that raises tokens raises them out of nowhere. */

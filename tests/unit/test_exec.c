@@ -112,6 +112,27 @@ static void a_chain_says_what_it_can_choose(void **state) {
     forget();
 }
 
+static void the_best_one_alone_is_enough(void **state) {
+    (void)state;
+    make(1, WANE__SAMPLER_LOWER, 8, 0);
+    make(2, WANE__SAMPLER_BEST, 40, 0);
+    make(3, WANE__SAMPLER_LOOK, 1, 0);
+    make(4, WANE__SAMPLER_SHARE, 1, 0.05);
+    make(5, WANE__SAMPLER_BEST, 1, 0); /* temperature 0 */
+    make(6, WANE__SAMPLER_DRAW, 0, 0);
+    chain_of(6);
+    assert_false(need().whole);
+    assert_int_equal(need().best, 9);
+    assert_true(need().distance <= 0);
+    struct wane__sampler_spec xtc = {.kind = WANE__SAMPLER_LOOK, .count = 1, .drops_best = true};
+    forget();
+    wane__sampler_made(&address[1], &xtc); /* may drop it: then the next ones matter */
+    make(2, WANE__SAMPLER_BEST, 1, 0);
+    chain_of(2);
+    assert_true(need().distance > 20);
+    forget();
+}
+
 static void shares_are_distances(void **state) {
     (void)state;
     make(1, WANE__SAMPLER_HEAT, 1, 2.0);
@@ -192,10 +213,15 @@ static void long_lists_are_everything(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elf_names_its_loader),          cmocka_unit_test(the_list_names_libllama),
-        cmocka_unit_test(nobody_lives_means_everything), cmocka_unit_test(a_chain_says_what_it_can_choose),
-        cmocka_unit_test(shares_are_distances),          cmocka_unit_test(what_looks_at_everything_gets_it),
-        cmocka_unit_test(clones_are_what_they_were),     cmocka_unit_test(named_tokens_are_fetched),
+        cmocka_unit_test(elf_names_its_loader),
+        cmocka_unit_test(the_list_names_libllama),
+        cmocka_unit_test(nobody_lives_means_everything),
+        cmocka_unit_test(a_chain_says_what_it_can_choose),
+        cmocka_unit_test(the_best_one_alone_is_enough),
+        cmocka_unit_test(shares_are_distances),
+        cmocka_unit_test(what_looks_at_everything_gets_it),
+        cmocka_unit_test(clones_are_what_they_were),
+        cmocka_unit_test(named_tokens_are_fetched),
         cmocka_unit_test(long_lists_are_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
