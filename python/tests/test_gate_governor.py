@@ -67,7 +67,8 @@ def test_a_prompt():
 
 def test_doubt():
     gate, prompt = wane.Gate(GATES[0]), wane.look_at_prompt([1, 2, 3])
-    doubt = gate.doubt(prompt, wane.Quality(doubt_budget=2, forced_every=0))
+    doubt = gate.doubt(prompt, wane.Quality(doubt_budget=2, doubt_allowance=0, forced_every=0))
+    usual, level = gate.doubt(prompt, wane.Quality(doubt_budget=2, forced_every=0)), 0.0
     rejects = 0
     for i in range(40):
         row = some_row(i, 0.5 if i % 3 else 10.0)
@@ -77,6 +78,9 @@ def test_doubt():
         assert sum(verdict.share) <= 1 + 1e-9 and all(0 <= b < 32 for b in verdict.bin)
         rejects += verdict.reject
         assert doubt.rejects == rejects and verdict.woke == (verdict.reject and rejects == 3)
+        if usual.woke_at is None:  # what is usual for the model is forgiven
+            level = max(0.0, level + verdict.reject - gate.facts.allowance)
+            assert usual.judge(row, i).woke == (level > 2 + 1e-6)
     assert rejects > 3 and doubt.woke_at is not None and doubt.first_reject is not None and doubt.first_reject <= doubt.woke_at
     assert doubt.judge(some_row(1, 0.5), 40, in_table=True).table and doubt.rejects == rejects
     hot = gate.doubt(prompt, temperature=2.0)

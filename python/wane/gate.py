@@ -31,6 +31,7 @@ class GateFacts:
     auc: float
     ece: float
     coverage: float
+    allowance: float
     note: str
 
 

@@ -33,6 +33,8 @@ class Quality:
     odds_documents: float
     documents: int
     doubt_budget: int
+    doubt_allowance: float
+    doubt_votes: int
     revival_after: int
     revival_top: float
     forced_above: float
