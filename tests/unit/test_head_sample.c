@@ -78,7 +78,7 @@ static void test_draws_equal_the_dense_ones(void **unused) {
         rig_learn(&rig, 600);
         rig_build(&rig, 2);
         struct wane__head *head = rig_open(&rig, 6, 2, 1);
-        for (int round = 0; round < (SANITIZED ? 15 : 120); round++) {
+        for (int round = 0; round < (SANITIZED ? 8 : 120); round++) {
             rig_draw_hidden(&rig, rig.hidden);
             rig_set_hidden(&rig);
             fill_settings(&s, rig.vocab, bias);
@@ -122,7 +122,7 @@ static void test_sums_lie_between_bounds(void **unused) {
             if (learned) rig_learn(&rig, 800);
             rig_build(&rig, 2);
             struct wane__head *head = rig_open(&rig, 6, 1, 1);
-            for (int round = 0; round < (SANITIZED ? 6 : 40); round++) {
+            for (int round = 0; round < (SANITIZED ? 3 : 40); round++) {
                 rig_draw_hidden(&rig, rig.hidden);
                 rig_set_hidden(&rig);
                 for (int i = 0; i < 7; i++) check_bounds(&rig, head, scales[i], &widest[i]);
