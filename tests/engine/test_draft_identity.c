@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROMPTS = 4, TOKENS = 32, TOGETHER = 24, ROWS = 4, LONG = 4 };
+enum { PROMPTS = 4, TOKENS = 26, TOGETHER = 24, ROWS = 4, LONG = 4 };
 
 static const char *const prompts[PROMPTS] = {
     "Write this list again:\n- apples, 3\n- pears, 4\n- plums, 5\n- figs, 6\n- apples, 7\n- pears, 8\n",

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROMPTS = 4, TOKENS = 96, ROWS = 4 };
+enum { PROMPTS = 4, TOKENS = 80, ROWS = 4 };
 
 static const char *const prompts[PROMPTS] = {
     "Tell me how to plant a small herb garden on a balcony.",
