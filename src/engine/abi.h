@@ -65,7 +65,7 @@
     X(ggml_backend_tensor_get)
 
 struct wane__abi {
-#define WANE__ABI_FIELD(name) __typeof__(&name) name;
+#define WANE__ABI_FIELD(name) __typeof__(&name) name; /* NOLINT(bugprone-macro-parentheses): it declares */
     WANE__ABI_FUNCTIONS(WANE__ABI_FIELD)
 #undef WANE__ABI_FIELD
     struct wane__ggml ggml; /* the same, as the head wants them */

@@ -212,7 +212,7 @@ static void sync_file(struct wane__trace_writer *w) {
     if (!isinf(w->sync_at)) { /* something was written */
         if (w->retry_at > 0)
             wane__log(w->options.log, WANE_LOG_INFO, "trace: it is written again; %llu records are missing.",
-                      (unsigned long long)(w->noted_requests + w->noted_tokens));
+                      (unsigned long long)w->noted_requests + w->noted_tokens);
         w->retry_at = 0;
         w->told_requests = w->noted_requests;
         w->told_tokens = w->noted_tokens;
