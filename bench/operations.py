@@ -116,10 +116,7 @@ def report(args):
               **{f"{way}_ms": statistics.median(line[way] for line in lines) for way in WAYS}}
     print(f"{settings['model']}, {settings['streams']} streams, {settings['threads']} threads, {len(lines)} rounds: {result['plain_ms']:.3f} ms a token without, "
           f"{result['watched_ms']:.3f} with; ratio {result['ratio']:.4f} (95 %: {result['low']:.4f} to {result['high']:.4f})")
-    text = json.dumps(result, indent=1) + "\n"
-    (folder / "report.json").write_text(text)
-    if args.json:
-        pathlib.Path(args.json).write_text(text)
+    serving.write_result(folder, result, args.json, indent=1)
 
 
 def main():

@@ -357,10 +357,7 @@ def read_lines(path):
 def report(args):
     folder = pathlib.Path(args.folder)
     made = make_report(serving.read_settings(folder), read_lines(folder / "replies.jsonl"))
-    text = json.dumps(made, indent=2) + "\n"
-    (folder / "report.json").write_text(text)
-    if args.json:
-        pathlib.Path(args.json).write_text(text)
+    serving.write_result(folder, made, args.json, indent=2)
     show(made)
 
 

@@ -227,10 +227,7 @@ def report(args):
         behind = {prompt: max(ways[name]["by_prompt"][prompt] for name in RIVALS) / gain for prompt, gain in ways[OURS]["by_prompt"].items()}
         late = [f"{prompt} ({ratio:.2f}×)" for prompt, ratio in behind.items() if ratio > 1]
         print("wane is behind the best of the others at: " + (", ".join(late) if late else "none"))
-    text = json.dumps(result, indent=1, ensure_ascii=False)
-    (folder / "report.json").write_text(text + "\n")
-    if args.json:
-        pathlib.Path(args.json).write_text(text + "\n")
+    serving.write_result(folder, result, args.json, indent=1, ensure_ascii=False)
 
 
 def main():

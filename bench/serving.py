@@ -143,6 +143,14 @@ def read_settings(folder):
         raise Stop(f"{folder} holds no run") from None
 
 
+def write_result(folder, result, also, **form):
+    """A report as FOLDER/report.json, and once more in the file `also`, where one is named."""
+    text = json.dumps(result, **form) + "\n"
+    (folder / "report.json").write_text(text)
+    if also:
+        pathlib.Path(also).write_text(text)
+
+
 class Run:
     """A run in args.folder. Of `settings` none may change when it goes on; `more` may. `key` of a line says which piece it is."""
 

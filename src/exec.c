@@ -24,11 +24,9 @@
 extern char **environ;
 
 #ifdef __APPLE__
-#define SUFFIX  "dylib"
-#define PRELOAD "DYLD_INSERT_LIBRARIES"
+#define SUFFIX "dylib"
 #else
-#define SUFFIX  "so"
-#define PRELOAD "LD_PRELOAD"
+#define SUFFIX "so"
 #endif
 
 /* Bytes of a program's file that are read for its loader's name, of what a child prints, and read at once. */
@@ -161,7 +159,7 @@ static char **environment_with(char *first, char *second) {
     list[have++] = first;
     list[have++] = second;
     for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], PRELOAD "=", sizeof PRELOAD) != 0 &&
+        if (strncmp(environ[i], WANE_EXEC_PRELOAD "=", sizeof WANE_EXEC_PRELOAD) != 0 &&
             strncmp(environ[i], "WANE_EXEC_", 10) != 0)
             list[have++] = environ[i];
     return list;
@@ -171,7 +169,7 @@ static char **environment_with(char *first, char *second) {
 static void judge(const char *preload, char *bytes, wane_exec_look *look) {
     char preloaded[4200], probe[4200], shell[] = "/bin/sh", option[] = "-c", nothing[] = ":";
     char *const arguments[] = {shell, option, nothing, NULL};
-    snprintf(preloaded, sizeof preloaded, PRELOAD "=%s", preload);
+    snprintf(preloaded, sizeof preloaded, WANE_EXEC_PRELOAD "=%s", preload);
     snprintf(probe, sizeof probe, "WANE_EXEC_PROBE=%s", look->library);
     char **environment = environment_with(preloaded, probe);
     bool answered = environment != NULL && ask(arguments, environment, bytes, ANSWER);

@@ -349,6 +349,20 @@ static int by_share(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Shares of tokens that the gate rejects, of each recorded answer with at least so many. Returns how many. */
+static size_t list_shares(const struct training *t, const struct wane__gate_net *net, size_t least,
+                          float *share) {
+    size_t count = 0;
+    for (int i = 0; i < t->answers; i++) {
+        const struct answer *a = &t->answer[i];
+        size_t rejects = 0;
+        if (a->times != 1 || a->greedy || a->count < least) continue;
+        for (size_t n = 0; n < a->count; n++) rejects += !(wane__gate_run(net, a->seat[n].pattern) >= a->tau);
+        share[count++] = (float)rejects / (float)a->count;
+    }
+    return count;
+}
+
 /*
  * The share of its tokens that the gate rejects, which three of four recorded answers stay below. Short ones say little: only those
  * with at least SHORT tokens count, or all where none has. In an answer that forked, the tokens before the fork are in the prompt.
@@ -356,17 +370,9 @@ static int by_share(const void *a, const void *b) {
 static double usual_doubt(const struct training *t, const struct wane__gate_net *net) {
     enum { SHORT = 16 };
     float *share = wane__alloc(((size_t)t->answers + 1) * sizeof *share);
-    size_t count = 0;
     if (share == NULL) return 0;
-    for (size_t least = SHORT; count == 0 && least > 0; least = least == SHORT ? 1 : 0)
-        for (int i = 0; i < t->answers; i++) {
-            const struct answer *a = &t->answer[i];
-            size_t rejects = 0;
-            if (a->times != 1 || a->greedy || a->count < least) continue;
-            for (size_t n = 0; n < a->count; n++)
-                rejects += !(wane__gate_run(net, a->seat[n].pattern) >= a->tau);
-            share[count++] = (float)rejects / (float)a->count;
-        }
+    size_t count = list_shares(t, net, SHORT, share);
+    if (count == 0) count = list_shares(t, net, 1, share);
     qsort(share, count, sizeof *share, by_share);
     double usual = count > 0 ? (double)share[count * 3 / 4] : 0;
     wane__free(share);

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/os.h"
 #include "model.h"
+#include "trace_alone.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,19 +40,6 @@ struct wane__tap {
 
 /* ----------------------------------------------------------------- recorder */
 
-static int check_options(const wane_recorder_options *o, wane_error *error) {
-    if (o == NULL || o->size != sizeof *o)
-        return wane__fail(error, WANE_EINVAL,
-                          "The recorder's options were not set up by wane_recorder_options_init.");
-    if (o->folder == NULL || o->folder[0] == '\0')
-        return wane__fail(error, WANE_EINVAL, "A recorder needs a folder for its files.");
-    if (o->files < 0)
-        return wane__fail(error, WANE_EINVAL, "files is %d; it must be 0 (all are kept) or more.", o->files);
-    if (!(o->file_seconds >= 0) || !(o->sync_seconds >= 0))
-        return wane__fail(error, WANE_EINVAL, "file_seconds and sync_seconds must be 0 or more.");
-    return WANE_OK;
-}
-
 static int text_of_token(void *user, int32_t token, char *buffer, size_t capacity) {
     return wane_token_bytes(user, token, false, buffer, capacity);
 }
@@ -59,20 +47,10 @@ static int text_of_token(void *user, int32_t token, char *buffer, size_t capacit
 static int open_recorder(wane_model *model, const wane_recorder_options *options, struct wane_recorder *r,
                          wane_error *error) {
     struct wane__trace_origin origin;
-    struct wane__trace_write_options write = {
-        .folder = options->folder,
-        .plain = options->plain,
-        .queue_bytes = options->queue_bytes,
-        .file_bytes = options->file_bytes,
-        .file_seconds = options->file_seconds,
-        .files = options->files,
-        .sync_seconds = options->sync_seconds,
-        .redact_path = options->redact_file,
-        .hold_bytes = options->hold_bytes,
-        .token_bytes = text_of_token,
-        .user = model,
-        .log = &model->log,
-    };
+    struct wane__trace_write_options write = wane__recorder_writes(options);
+    write.token_bytes = text_of_token;
+    write.user = model;
+    write.log = &model->log;
     if (!wane__os_random(&r->nonce, sizeof r->nonce))
         return wane__fail(error, WANE_EIO, "The system gave no random number.");
     int code = wane__model_origin(model, &origin, error);
@@ -83,7 +61,7 @@ int wane_recorder_open(wane_model *model, const wane_recorder_options *options, 
                        wane_error *error) {
     wane__clear(error);
     *recorder = NULL;
-    int code = check_options(options, error);
+    int code = wane__recorder_check(options, error);
     if (code != WANE_OK) return code;
     if (model->rows.recorder != NULL)
         return wane__fail(error, WANE_EBUSY, "The model is being recorded already.");

@@ -2,11 +2,13 @@
  * trace_alone.c - traces of what was decoded without a wane_model: public records, checked, into the writer that recorders use. Refuses
  * what a reader of traces would refuse.
  */
+#include "trace_alone.h"
+
+#include "core/bytes.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "table/trace_text.h"
-#include "table/trace_write.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,23 +36,38 @@ static int check_origin(const wane_origin *of, wane_error *error) {
             error, WANE_EINVAL,
             "A trace says of which model and tokenizer it is: two digests of 32 hex digits, and the "
             "vocabulary's size.");
-    for (int i = 0; i < 32; i++)
-        if (strchr("0123456789abcdef", of->model[i]) == NULL ||
-            strchr("0123456789abcdef", of->tokenizer[i]) == NULL)
-            return wane__fail(error, WANE_EINVAL, "A digest is 32 hex digits in small letters, not \"%s\".",
-                              strchr("0123456789abcdef", of->model[i]) == NULL ? of->model : of->tokenizer);
+    const char *wrong = !wane__is_digest(of->model)       ? of->model
+                        : !wane__is_digest(of->tokenizer) ? of->tokenizer
+                                                          : NULL;
+    if (wrong != NULL)
+        return wane__fail(error, WANE_EINVAL, "A digest is 32 hex digits in small letters, not \"%s\".",
+                          wrong);
     return WANE_OK;
 }
 
-static int check_options(const wane_recorder_options *o, wane_error *error) {
-    if (o->size != sizeof *o)
+int wane__recorder_check(const wane_recorder_options *o, wane_error *error) {
+    if (o == NULL || o->size != sizeof *o)
         return wane__fail(error, WANE_EINVAL,
                           "The recorder's options were not set up by wane_recorder_options_init.");
     if (o->folder == NULL || o->folder[0] == '\0')
         return wane__fail(error, WANE_EINVAL, "A recorder needs a folder for its files.");
-    if (o->files < 0 || !(o->file_seconds >= 0) || !(o->sync_seconds >= 0))
-        return wane__fail(error, WANE_EINVAL, "files, file_seconds and sync_seconds must be 0 or more.");
+    if (o->files < 0)
+        return wane__fail(error, WANE_EINVAL, "files is %d; it must be 0 (all are kept) or more.", o->files);
+    if (!(o->file_seconds >= 0) || !(o->sync_seconds >= 0))
+        return wane__fail(error, WANE_EINVAL, "file_seconds and sync_seconds must be 0 or more.");
     return WANE_OK;
+}
+
+struct wane__trace_write_options wane__recorder_writes(const wane_recorder_options *o) {
+    return (struct wane__trace_write_options){.folder = o->folder,
+                                              .plain = o->plain,
+                                              .queue_bytes = o->queue_bytes,
+                                              .file_bytes = o->file_bytes,
+                                              .file_seconds = o->file_seconds,
+                                              .files = o->files,
+                                              .sync_seconds = o->sync_seconds,
+                                              .redact_path = o->redact_file,
+                                              .hold_bytes = o->hold_bytes};
 }
 
 int wane_tracer_open(const wane_recorder_options *o, const wane_origin *of,
@@ -61,7 +78,7 @@ int wane_tracer_open(const wane_recorder_options *o, const wane_origin *of,
     *tracer = NULL;
     if (o == NULL || of == NULL)
         return wane__fail(error, WANE_EINVAL, "A tracer needs options, and the origin of its traces.");
-    int status = check_options(o, error);
+    int status = wane__recorder_check(o, error);
     if (status == WANE_OK) status = check_origin(of, error);
     if (status == WANE_OK && o->redact_file != NULL && token_bytes == NULL)
         status = wane__fail(
@@ -71,17 +88,9 @@ int wane_tracer_open(const wane_recorder_options *o, const wane_origin *of,
     memcpy(origin.model, of->model, sizeof origin.model);
     memcpy(origin.tokenizer, of->tokenizer, sizeof origin.tokenizer);
     origin.vocab_size = of->vocab_size;
-    struct wane__trace_write_options write = {.folder = o->folder,
-                                              .plain = o->plain,
-                                              .queue_bytes = o->queue_bytes,
-                                              .file_bytes = o->file_bytes,
-                                              .file_seconds = o->file_seconds,
-                                              .files = o->files,
-                                              .sync_seconds = o->sync_seconds,
-                                              .redact_path = o->redact_file,
-                                              .hold_bytes = o->hold_bytes,
-                                              .token_bytes = token_bytes,
-                                              .user = user};
+    struct wane__trace_write_options write = wane__recorder_writes(o);
+    write.token_bytes = token_bytes;
+    write.user = user;
     wane_tracer *made = wane__alloc_zero(1, sizeof *made);
     if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a tracer.");
     made->vocab_size = of->vocab_size;

@@ -318,10 +318,7 @@ def report(args):
         how = "–" if said is None else f"{said['certified'] / max(said['tokens'], 1):.0%}; " + ", ".join(f"{k} {v:,}" for k, v in said.get("dense", {}).items())
         print(f"| {name} | {one['plain_tps']:.1f} | {one['exec_tps']:.1f} | {one['gain']:.2f} ({one['least']:.2f} to {one['most']:.2f}) | {one['pairs']} | "
               f"{same} | {how} |")
-    text = json.dumps(result, indent=1, ensure_ascii=False)
-    (folder / "report.json").write_text(text + "\n")
-    if args.json:
-        pathlib.Path(args.json).write_text(text + "\n")
+    serving.write_result(folder, result, args.json, indent=1, ensure_ascii=False)
 
 
 def main():

@@ -18,6 +18,13 @@ enum {
     WANE_EXEC_INSIDE = 3   /* llama.cpp is linked into it: there is nothing to stand between         */
 };
 
+/* The variable that names libraries to load before all others, with colons between them. */
+#ifdef __APPLE__
+#define WANE_EXEC_PRELOAD "DYLD_INSERT_LIBRARIES"
+#else
+#define WANE_EXEC_PRELOAD "LD_PRELOAD"
+#endif
+
 typedef struct wane_exec_look {
     int verdict;        /* WANE_EXEC_…                                         */
     char program[4096]; /* its file                                           */

@@ -83,20 +83,33 @@ def known_digest(store, named):
     return note, kept.decode() if kept else None
 
 
-def build_part(job, files):
-    """A part of these traces. Reads a trace only when it is not known what is in it, or the part is not there."""
+def with_scratch(job, work):
+    """What `work` hands back, given the place of parts and a folder of its own that is gone behind it; a sentence where that fails."""
     scratch = tempfile.mkdtemp(prefix="wane-ray-", dir=job["temporary"])
     try:
-        return _build_part(job, files, place_of(job["work"]), scratch)
-    except FileNotFoundError as why:
-        return {"failed": f"{os.uname().nodename} cannot see {why.filename or why}: traces and --ray-work must lie where every node finds "
-                          "them, in a shared folder or at an address"}
+        return work(place_of(job["work"]), scratch)
     except PlaceError as why:
         return {"failed": str(why)}
     except OSError as why:
         return {"failed": f"{os.uname().nodename}: {why}", "again": True}
     finally:
         remove_folder(scratch)
+
+
+def made_part(store, name, **more):
+    """What a task says of its part; `more` where it made it."""
+    return {"part": name, "kept": not more, "bytes": store.size(name), "node": os.uname().nodename, **more}
+
+
+def build_part(job, files):
+    """A part of these traces. Reads a trace only when it is not known what is in it, or the part is not there."""
+    def build(store, scratch):
+        try:
+            return _build_part(job, files, store, scratch)
+        except FileNotFoundError as why:
+            return {"failed": f"{os.uname().nodename} cannot see {why.filename or why}: traces and --ray-work must lie where every node finds "
+                              "them, in a shared folder or at an address"}
+    return with_scratch(job, build)
 
 
 def _build_part(job, files, store, scratch):
@@ -105,7 +118,7 @@ def _build_part(job, files, store, scratch):
     if all(digest for _, digest in notes):
         name = part_name("build", [digest for _, digest in notes], job["settings"])
         if is_whole(store, name):
-            return {"part": name, "kept": True, "bytes": store.size(name), "node": os.uname().nodename}
+            return made_part(store, name)
     before = [size_and_time(file) for file in files]
     fetched = [fetch(file, scratch, i) for i, file in enumerate(files)]
     for (note, known), (_, digest) in zip(notes, fetched):
@@ -113,51 +126,43 @@ def _build_part(job, files, store, scratch):
             store.write(note, digest.encode())
     name = part_name("build", [digest for _, digest in fetched], job["settings"])
     if is_whole(store, name):
-        return {"part": name, "kept": True, "bytes": store.size(name), "node": os.uname().nodename}
+        return made_part(store, name)
     fresh = store.fresh(name, scratch)
     words = ["build", "--partial", "--output", fresh, *job["of_parts"]]
     for path, _ in fetched:
         words += ["--log-file", path]
     said = run_wane(job, words, scratch)
     if "failed" in said:
-        return _without_copies(said, files, fetched)
+        return _without_copies(said, files, [path for path, _ in fetched])
     for file, was in zip(files, before):
         if size_and_time(file) != was:
             os.remove(fresh)
             return {"failed": f"{file} was written to while it was read; leave out traces that are still being written"}
     store.take(fresh, name)
-    return {"part": name, "kept": False, "bytes": store.size(name), "records": said["records"], "node": os.uname().nodename,
-            "seconds": time.time() - began}
+    return made_part(store, name, records=said["records"], seconds=time.time() - began)
 
 
-def _without_copies(said, files, fetched):
-    """Names the trace, and not a copy of it that is gone."""
-    for file, (path, _) in zip(files, fetched):
+def _without_copies(said, files, paths):
+    """Names the trace or the part, and not a copy of it that is gone."""
+    for file, path in zip(files, paths):
         said["failed"] = said["failed"].replace(path, file)
     return said
 
 
 def merge_parts(job, names):
     """One part of several."""
-    scratch = tempfile.mkdtemp(prefix="wane-ray-", dir=job["temporary"])
+    return with_scratch(job, lambda store, scratch: _merge_parts(job, names, store, scratch))
+
+
+def _merge_parts(job, names, store, scratch):
     began = time.time()
-    try:
-        store = place_of(job["work"])
-        name = part_name("merge", names, job["settings"])
-        if is_whole(store, name):
-            return {"part": name, "kept": True, "bytes": store.size(name), "node": os.uname().nodename}
-        fresh = store.fresh(name, scratch)
-        paths = [store.bring(one, scratch) for one in names]
-        said = run_wane(job, ["merge", "--partial", "--output", fresh, *paths], scratch)
-        if "failed" in said:
-            for path, one in zip(paths, names):
-                said["failed"] = said["failed"].replace(path, f"{job['work']}/{one}")
-            return said
-        store.take(fresh, name)
-        return {"part": name, "kept": False, "bytes": store.size(name), "node": os.uname().nodename, "seconds": time.time() - began}
-    except PlaceError as why:
-        return {"failed": str(why)}
-    except OSError as why:
-        return {"failed": f"{os.uname().nodename}: {why}", "again": True}
-    finally:
-        remove_folder(scratch)
+    name = part_name("merge", names, job["settings"])
+    if is_whole(store, name):
+        return made_part(store, name)
+    fresh = store.fresh(name, scratch)
+    paths = [store.bring(one, scratch) for one in names]
+    said = run_wane(job, ["merge", "--partial", "--output", fresh, *paths], scratch)
+    if "failed" in said:
+        return _without_copies(said, [f"{job['work']}/{one}" for one in names], paths)
+    store.take(fresh, name)
+    return made_part(store, name, seconds=time.time() - began)

@@ -12,12 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef __APPLE__
-#define PRELOAD "DYLD_INSERT_LIBRARIES"
-#else
-#define PRELOAD "LD_PRELOAD"
-#endif
-
 /* What shells say of a program that is not there, and of one that cannot be started. */
 enum { EXIT_NO_PROGRAM = 127, EXIT_NOT_STARTED = 126 };
 
@@ -38,10 +32,10 @@ static void give_options(const struct settings *settings) {
 }
 
 static void give_library(const char *library) {
-    const char *before = getenv(PRELOAD);
+    const char *before = getenv(WANE_EXEC_PRELOAD);
     char *list =
         before != NULL && before[0] != '\0' ? text_format("%s:%s", before, library) : text_copy(library);
-    setenv(PRELOAD, list, 1);
+    setenv(WANE_EXEC_PRELOAD, list, 1);
     free(list);
     char *folder = os_program_folder(), *own = folder != NULL ? text_format("%s/wane", folder) : NULL;
     if (own != NULL) setenv("WANE_EXEC_PROGRAM", own, 1);

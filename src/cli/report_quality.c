@@ -28,6 +28,17 @@ static void put_command(char *command, size_t size, const json_t *r) {
 
 /* ------------------------------------------------------------------ right answers */
 
+/* A bar for `m`: its interval, and the point of this name, in percent. NULL: the chart is full. */
+static struct report_span *add_span(struct report_spans *spans, const char *label, const json_t *m,
+                                    const char *point) {
+    struct report_span *span = report_span(spans, "%s", label);
+    if (span == NULL) return NULL;
+    span->from = 100 * json_number_of(m, "low");
+    span->to = 100 * json_number_of(m, "high");
+    span->point[0] = 100 * json_number_of(m, point);
+    return span;
+}
+
 static void draw_accuracy(FILE *out, const json_t *r) {
     char title[200];
     const char *mode;
@@ -41,11 +52,8 @@ static void draw_accuracy(FILE *out, const json_t *r) {
     spans.title = title;
     put_command(spans.command, sizeof spans.command, r);
     json_object_foreach(json_object_get(r, "modes_report"), mode, m) {
-        struct report_span *span = report_span(&spans, "%s", mode);
+        struct report_span *span = add_span(&spans, mode, m, "accuracy");
         if (span == NULL) break;
-        span->from = 100 * json_number_of(m, "low");
-        span->to = 100 * json_number_of(m, "high");
-        span->point[0] = 100 * json_number_of(m, "accuracy");
         snprintf(span->note, sizeof span->note, "%.0f of %.0f: %.1f %%", json_number_of(m, "right"),
                  json_number_of(m, "requests"), span->point[0]);
     }
@@ -63,11 +71,8 @@ static void draw_differences(FILE *out, const json_t *r) {
         .base = 0};
     put_command(spans.command, sizeof spans.command, r);
     json_object_foreach(json_object_get(r, "differences"), name, d) {
-        struct report_span *span = report_span(&spans, "%s", name);
+        struct report_span *span = add_span(&spans, name, d, "difference");
         if (span == NULL) break;
-        span->from = 100 * json_number_of(d, "low");
-        span->to = 100 * json_number_of(d, "high");
-        span->point[0] = 100 * json_number_of(d, "difference");
         snprintf(span->note, sizeof span->note, "%+.1f, p %.2f", span->point[0], json_number_of(d, "p"));
     }
     report_draw_spans(out, &spans);

@@ -120,15 +120,12 @@ static void vote_again(struct draw *d) {
 static int vote(struct draw *d, int first) {
     const struct wane__correction *c = d->c;
     spread(d, c->greedy, c->scale);
-    if (!c->part[WANE__PART_VOTE] && c->more_votes == 0) {
-        memcpy(d->voted, d->p, (size_t)d->count * sizeof *d->p);
-        return first;
-    }
     if (c->part[WANE__PART_VOTE])
         wane__vote_closed(d->p, d->count, d->voted);
     else
         memcpy(d->voted, d->p, (size_t)d->count * sizeof *d->p);
     vote_again(d);
+    if (!c->part[WANE__PART_VOTE] && c->more_votes == 0) return first;
     if (c->mode == WANE_MODE_WANE) return wane__vote_draw(d->voted, d->count, number(d, WANE__DRAW_FIRST));
     d->did->draws += 2;
     int second = wane__vote_draw(d->p, d->count, number(d, WANE__DRAW_SECOND));
