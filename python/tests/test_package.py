@@ -141,3 +141,12 @@ def test_the_examples_run(name, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert np.all([path.stat().st_size > 1000 for path in tmp_path.glob("*.svg")])
+
+
+def test_others_may_search_all_modules():
+    """As programs do that replace functions wherever they are named."""
+    import wane._core
+    for module in [module for name, module in sys.modules.items() if name.split(".")[0] in ("wane", "wane_vllm")]:
+        for value in list(vars(module).values()):
+            hasattr(value, "__dict__"), hasattr(value, "kernel")
+    assert callable(wane._core.lib.wane_version) and not hasattr(wane._core.lib, "__wrapped__")

@@ -18,7 +18,26 @@ except ImportError as why:
 
 ffi: Any = _ffi
 PLACE = pathlib.Path(__file__).resolve().parent
-lib: Any = ffi.dlopen(str(PLACE / ("libwane-parts.dylib" if sys.platform == "darwin" else "libwane-parts.so")))
+
+
+def _open() -> Any:
+    """
+    The library's functions, each looked up when it is first used. cffi's own object looks all of them up as soon as somebody asks what it has, as programs do
+    that search all modules, and fails on what the headers say of the whole library; this one does not.
+    """
+    opened = ffi.dlopen(str(PLACE / ("libwane-parts.dylib" if sys.platform == "darwin" else "libwane-parts.so")))
+
+    class Library:
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            value = getattr(opened, name)
+            self.__dict__[name] = value
+            return value
+    return Library()
+
+
+lib: Any = _open()
 
 Path = Union[str, "os.PathLike[str]"]
 Progress = Callable[[str, float], Optional[bool]]
