@@ -21,7 +21,8 @@ LENGTH_MOST = 32
 _PLACES = 8
 #: A copy this long leaves a way behind when it breaks, and the search for its place goes so far.
 _WAY_LEAST, _WAY_REACH = 4, 8
-_FACTOR, _MASK = 0x9E3779B1, 0xFFFFFFFF
+#: Powers of the numbers that spread sums of two and of four multiples most evenly over an interval: the generalised golden ratios.
+_TWO, _FOUR, _MASK = (0xc13fa9a9, 0x91e10da5), (0xdb4f0b91, 0xbbe05633, 0xa0f2ec75, 0x89e18285), 0xFFFFFFFF
 
 #: How a copy was found: by equal tokens; on a broken copy's way, where the last token fits; the same, blindly, right behind the break.
 MATCH, WAY, BLIND = range(3)
@@ -73,12 +74,10 @@ class Text:
         self._two, self._four = array("i", bytes(4 << bits)), array("i", bytes(4 << bits))
         self._before = array("i", bytes(4 * len(tokens)))
         count, t = len(tokens), tokens.astype(np.uint64)
-        two = ((t[:-1] * _FACTOR + t[1:]) & _MASK) if count > 1 else t[:0]                       # [i]: of the tokens i and i + 1
         if count > 2:
-            np.frombuffer(self._two, np.int32)[_slots(two[:-1], self._shift)] = np.arange(2, count)
+            np.frombuffer(self._two, np.int32)[_slots(t, _TWO, self._shift)] = np.arange(2, count)
         if count > 4:
-            four = (two[:-2] * (_FACTOR * _FACTOR & _MASK) + two[2:]) & _MASK
-            slots, places = _slots(four[:-1], self._shift), np.arange(4, count)
+            slots, places = _slots(t, _FOUR, self._shift), np.arange(4, count)
             np.frombuffer(self._four, np.int32)[slots] = places
             order = np.argsort(slots, kind="stable")
             same = slots[order[1:]] == slots[order[:-1]]
@@ -86,12 +85,11 @@ class Text:
 
     def _two_at(self, end: int) -> int:
         t = self.tokens
-        return _slot((t[end - 2] * _FACTOR + t[end - 1]) & _MASK, self._shift)
+        return (t[end - 2] * _TWO[0] + t[end - 1] * _TWO[1] & _MASK) >> self._shift
 
     def _four_at(self, end: int) -> int:
         t = self.tokens
-        left, right = (t[end - 4] * _FACTOR + t[end - 3]) & _MASK, (t[end - 2] * _FACTOR + t[end - 1]) & _MASK
-        return _slot((left * (_FACTOR * _FACTOR & _MASK) + right) & _MASK, self._shift)
+        return (t[end - 4] * _FOUR[0] + t[end - 3] * _FOUR[1] + t[end - 2] * _FOUR[2] + t[end - 1] * _FOUR[3] & _MASK) >> self._shift
 
     def _join(self, token: int) -> None:
         place = len(self.tokens)
@@ -189,10 +187,10 @@ class Text:
         return (run * (most // period + 1))[:most] if period else []
 
 
-def _slots(hashes: np.ndarray, shift: int) -> np.ndarray:
-    """The best bits of a hash: a product's upper ones."""
-    return ((hashes * 0x85EBCA6B & _MASK) >> shift).astype(np.int64)
-
-
-def _slot(value: int, shift: int) -> int:
-    return (value * 0x85EBCA6B & _MASK) >> shift
+def _slots(tokens: np.ndarray, factors: Sequence[int], shift: int) -> np.ndarray:
+    """Of each n-gram but the last, which has no place behind it yet."""
+    count = len(tokens) - len(factors)
+    hashes = np.zeros(count, np.uint64)
+    for i, factor in enumerate(factors):
+        hashes += tokens[i:i + count] * np.uint64(factor)
+    return ((hashes & np.uint64(_MASK)) >> np.uint64(shift)).astype(np.int64)

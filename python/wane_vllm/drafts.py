@@ -156,10 +156,10 @@ class Proposal:
 class Running:
     """One sequence: its text, its name in the table, what stands proposed for it, and its account."""
 
-    def __init__(self, row: np.ndarray, tenant: Optional[str], habits: Habits) -> None:
+    def __init__(self, row: np.ndarray, tenant: Optional[str], habits: Habits, named: bool) -> None:
         self.tenant, self.habits = tenant, habits
         self.text = copies.Text(row)
-        self.context = wane.Context(row, tenant) if tenant is not None else None
+        self.context = wane.Context(row, tenant) if named and tenant is not None else None
         self.standing: List[Proposal] = []
         self.sent: List[int] = []
         self.source = 0
@@ -347,7 +347,7 @@ class Drafts:
             return None
         found = self._by_tokens(i, row[:before], tenant) if name is None else self._by_name(name, row, tenant)
         if found is None:
-            found = Running(row, tenant, self._habits_of(tenant))
+            found = Running(row, tenant, self._habits_of(tenant), self._reloads is not None)
             if name is None:
                 self._unnamed.append(found)
             else:
