@@ -1,11 +1,12 @@
 """
-Where the running text was there before: one sequence's tokens, with an index over pairs and fours of them, and the copy that goes on from there.
+Where the running text was there before: one sequence's tokens, with an index over pairs and fours of them, and the copy that goes on
+from there.
 
     Text     tokens, grown step by step; what it costs is a few integers a token
     Copy     where a copy stands: the place of its next token, how many tokens before it are equal, and of what kind it is
 
-A copy that goes on is followed without a search. Where a long one breaks (a form letter with another name), the place where it would go on is kept: there
-the copy is looked for until another long match is found. Nothing here knows of other sequences, of chances, or of vLLM.
+A copy that goes on is followed without a search. Where a long one breaks (a form letter with another name), the place where it would go
+on is kept: there the copy is looked for until another long match is found. Nothing here knows of other sequences, of chances, or of vLLM.
 """
 from __future__ import annotations
 
@@ -64,8 +65,8 @@ class Text:
 
     def _begin(self, tokens: np.ndarray) -> None:
         """
-        Index all at once. `_two[h]` and `_four[h]` are the newest places behind an n-gram with this hash, `_before[place]` the one before it with the same
-        four; 0: none. The n-gram at the very end has no place yet: nothing came after it.
+        Index all at once. `_two[h]` and `_four[h]` are the newest places behind an n-gram with this hash, `_before[place]` the one before
+        it with the same four; 0: none. The n-gram at the very end has no place yet: nothing came after it.
         """
         self.tokens = array("i")
         self.tokens.frombytes(tokens.tobytes())
@@ -165,7 +166,7 @@ class Text:
         return best
 
     def _on_the_way(self) -> Optional[Copy]:
-        """The nearest place behind the break whose token is the last one; where none is, and only one token was put in, right behind the break."""
+        """The nearest place behind the break whose token is the last one; else, right after the break, the place behind it."""
         if self._way is None:
             return None
         if self._since > _WAY_REACH:

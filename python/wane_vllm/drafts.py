@@ -1,19 +1,21 @@
 """
-Tokens ahead for vLLM: a proposer for its speculative decoding. It drafts from a table of what was recorded before, and from the running text of each sequence.
-A draft is a guess; vLLM verifies it, so that a wrong one costs time and nothing else.
+Tokens ahead for vLLM: a proposer for its speculative decoding. It drafts from a table of what was recorded before, and from the running
+text of each sequence. A draft is a guess; vLLM verifies it, so that a wrong one costs time and nothing else.
 
     speculative_config={"method": "custom_class", "model": "wane_vllm.drafts.Drafts", "num_speculative_tokens": 8}
 
 Settings are JSON in the environment variable WANE_VLLM, under "draft": the JSON itself, or the path of a file with it.
 
-What vLLM's V1 runner does, and what is relied on here. `propose` is called after each step, in the process of the worker, with one entry a row of the batch: the
-tokens that the step gave it, none where its prompt is not done. Row i of `token_ids_cpu` has `num_tokens_no_spec[i]` tokens, the new ones among them; what lies behind is
-left over from drafts and from other requests, and is never read. Drafts may have any length up to num_speculative_tokens, and none; vLLM cuts them to
-the room of a step, and drops those that a grammar refuses and those of a preempted request. Rows move and have no names; worker.py gives them names.
+What vLLM's V1 runner does, and what is relied on here. `propose` is called after each step, in the process of the worker, with one entry
+a row of the batch: the tokens that the step gave it, none where its prompt is not done. Row i of `token_ids_cpu` has
+`num_tokens_no_spec[i]` tokens, the new ones among them; what lies behind is left over from drafts and from other requests, and is never
+read. Drafts may have any length up to num_speculative_tokens, and none; vLLM cuts them to the room of a step, and drops those that a
+grammar refuses and those of a preempted request. Rows move and have no names; worker.py gives them names. While a row is so near the end
+of its context that a whole draft has no room, vLLM does not call at all, and verifies drafts of zeros for all rows.
 
-How long a draft is. Each token that was drawn judges what every source had proposed for its place, sent or not, so that chances are learned on text where nothing
-is drafted. A draft goes on while all of it is accepted with probability `least`: what one more token in a step costs, in steps. A sequence that lost more than it gained
-drafts nothing until it has paid that off.
+How long a draft is. Each token that was drawn judges what every source had proposed for its place, sent or not, so that chances are
+learned on text where nothing is drafted. A draft goes on while all of it is accepted with probability `least`: what one more token in a
+step costs, in steps. A sequence that lost more than it gained drafts nothing until it has paid that off.
 """
 from __future__ import annotations
 
@@ -92,7 +94,8 @@ def read_settings() -> Dict[str, Any]:
 
 # ------------------------------------------------------------------------ chances
 
-#: Classes of like chances, and what is expected before anything is known: matches by their length, the broken copy's ways, and quarters of what a table says.
+#: Classes of like chances, and what is expected before anything is known: matches by their length, the broken copy's ways, and quarters
+#: of what a table says.
 _LENGTHS = (2, 3, 4, 6, 8, 16, copies.LENGTH_MOST)
 _WAY, _BLIND, _TABLE = len(_LENGTHS), len(_LENGTHS) + 1, len(_LENGTHS) + 2
 _PRIOR = (0.35, 0.45, 0.6, 0.7, 0.8, 0.9, 0.95, 0.5, 0.35)
@@ -266,10 +269,12 @@ def _origin(model_config: Any) -> wane.Origin:
 
 class Drafts:
     """
-    vLLM's proposer. `counters`: what was proposed and accepted so far, numbers that never fall. Threads: `propose` is called by one; `counters` may be read by any.
+    vLLM's proposer. `counters`: what was proposed and accepted so far, numbers that never fall. Threads: `propose` is called by one;
+    `counters` may be read by any.
 
-    `bind` hands it the runner whose rows it sees: then a row's request is known, and with it its tenant: sampling_params.extra_args["wane_tenant"] (over
-    HTTP: "vllm_xargs": {"wane_tenant": "anna"}). Without it rows are recognised by their tokens, all of them, and all are the settings' tenant's.
+    `bind` hands it the runner whose rows it sees: then a row's request is known, and with it its tenant:
+    sampling_params.extra_args["wane_tenant"] (over HTTP: "vllm_xargs": {"wane_tenant": "anna"}). Without it rows are recognised by their
+    tokens, all of them, and all are the settings' tenant's.
     """
 
     def __init__(self, vllm_config: Any, settings: Optional[DraftSettings] = None, origin: Optional[wane.Origin] = None) -> None:
@@ -331,7 +336,7 @@ class Drafts:
     # ------------------------------------------------------------------ whose row
 
     def _request(self, i: int) -> Tuple[Optional[str], Optional[str], bool]:
-        """A row's name and tenant, as far as they are known; and whether its ids are all of its text. No tenant: the request named one that is no text."""
+        """A row's name and tenant (None: it named one that is no text), and whether its ids are all that the model sees of it."""
         if self._runner is None:
             return None, self.settings.tenant, not self.embeds
         name = self._runner.input_batch.req_ids[i]
@@ -364,7 +369,7 @@ class Drafts:
         return found if found is not None and found.tenant == tenant and found.text.ends(row) else None
 
     def _by_tokens(self, i: int, before: np.ndarray, tenant: Optional[str]) -> Optional[Running]:
-        """The sequence that was this row before the step: in the same place, else wherever; all tokens are compared. Each is found once in a call."""
+        """The sequence that was this row before the step: in the same place, else wherever; all tokens are compared. Each is found once."""
         now, last = int(self.counters["steps"]), self._rows.get(i)
         for known in ([last] if last is not None else []) + self._unnamed:
             if known.seen != now and known.tenant == tenant and len(known.text) == len(before) and known.text.equals(before):
@@ -384,7 +389,10 @@ class Drafts:
         sequence.forget_some()
 
     def _settle(self, sequence: Running, sampled: Sequence[int]) -> None:
-        """What became of the draft: all sampled tokens but the last were drafted. Where the last one was, too, vLLM had cut the draft before it."""
+        """
+        What became of the draft: all sampled tokens but the last were drafted. Where the last one is the draft's, too, vLLM had cut the draft
+        before it: no sampler draws again what was just refused.
+        """
         sent, accepted = sequence.sent, min(len(sampled) - 1, len(sequence.sent))
         if not sent:
             sequence.debt = max(0.0, sequence.debt - _PAID) if sequence.debt > 0 else sequence.debt
