@@ -1,8 +1,9 @@
 """
-The proposer for vLLM, against batches as vLLM makes them: rows that move, come late, go, are preempted and come back, prompts in parts, drafts that are cut.
+The proposer for vLLM, against batches as vLLM makes them: rows that move, come late, go, are preempted and come back, prompts in parts,
+drafts that are cut.
 
-`Batch` does what vLLM's V1 runner and scheduler were seen to do (docs/vllm.md): rows in arrays of int32 whose tails hold what drafts and other requests left there,
-drafts verified from the first token on, none for rows whose prompt is not done.
+`Batch` does what vLLM's V1 runner and scheduler were seen to do: rows in arrays of int32 whose tails hold what drafts and other requests
+left there, drafts verified from the first token on, none for rows whose prompt is not done.
 """
 import json
 import threading
@@ -22,7 +23,8 @@ LENGTH, VOCABULARY, MOST, ROWS = 400, 5000, 6, 4
 
 def config(length=LENGTH, most=MOST, rows=ROWS, **model):
     return SimpleNamespace(model_config=SimpleNamespace(max_model_len=length, get_vocab_size=lambda: VOCABULARY, **model),
-                           speculative_config=SimpleNamespace(num_speculative_tokens=most), scheduler_config=SimpleNamespace(max_num_seqs=rows))
+                           speculative_config=SimpleNamespace(num_speculative_tokens=most),
+                           scheduler_config=SimpleNamespace(max_num_seqs=rows))
 
 
 class Request:
@@ -36,7 +38,7 @@ class Request:
 
 
 class Batch:
-    """vLLM around a proposer: each `step` verifies the drafts, draws, and asks for new ones. `room`: drafted tokens that one step has room for."""
+    """vLLM around a proposer: each `step` verifies the drafts, draws, and asks for new ones. `room`: drafted tokens that a step takes."""
 
     def __init__(self, proposer, named, room=10**9, seed=5):
         self.proposer, self.room, self.rng = proposer, room, np.random.default_rng(seed)
@@ -236,7 +238,8 @@ def test_replies_are_the_same_and_copies_take_fewer_steps(make, named):
         assert out[f"r{n}"] == expected
     assert batch.steps < 40 and batch.accepted > 200
     c = batch.proposer.counters
-    assert c["proposed"] == c["proposed_text"] == batch.proposed >= c["accepted"] >= batch.accepted - ROWS * MOST and c["drafts"] <= c["rows"]
+    assert c["proposed"] == c["proposed_text"] == batch.proposed and c["drafts"] <= c["rows"]
+    assert batch.accepted - ROWS * MOST <= c["accepted"] <= batch.accepted
 
 
 def test_text_that_repeats_nothing_gets_no_drafts(make, named):
@@ -272,7 +275,7 @@ def test_an_account_ends_drafts_that_always_look_sure(make, named, monkeypatch):
 
 
 def test_anything_may_happen(make, named):
-    """Requests come, in parts; rows swap; some are preempted, come back with other neighbours; some go; steps pass without a call; drafts are cut."""
+    """Requests come, in parts; rows swap; some are preempted and come back; some go; steps pass without a call; drafts are cut."""
     rng = np.random.default_rng(3)
     proposer = make()
     batch, out, number = Batch(proposer, named, room=9), [], 0
@@ -390,7 +393,8 @@ def test_a_table_of_another_tokenizer_is_not_used(table_path, caplog):
 def test_what_was_recorded_for_a_tenant_is_that_tenants(make, tmp_path):
     record(tmp_path / "traces", tenant="anna")
     wane.Table.build([tmp_path / "traces"], tmp_path / "x.slmt")
-    for tenant, of_all, gets in (("anna", "", True), ("bert", "anna", False), ("", "anna", False), (5, "anna", False), (None, "anna", True), (None, "", False)):
+    for tenant, of_all, gets in (("anna", "", True), ("bert", "anna", False), ("", "anna", False), (5, "anna", False), (None, "anna", True),
+                                 (None, "", False)):
         batch = Batch(make(table_only(tmp_path / "x.slmt", tenant=of_all)), True)
         batch.add(Request("r", [1, 2, 3, 4], seen, tenant=tenant, most=20))
         batch.run()
@@ -497,7 +501,8 @@ def test_settings(monkeypatch, tmp_path):
     assert from_settings({}) == DraftSettings() == from_settings({"draft": None})
     made = from_settings({"draft": {"table": "x.slmt", "least": 0.5, "prompt_lookup": False}, "head": {}})
     assert made == DraftSettings(table="x.slmt", least=0.5, prompt_lookup=False)
-    for wrong, said in (({"lest": 1}, "no setting draft.lest"), ({"most": 0}, "1 to 47"), ({"least": 2}, "0.01 to 1"), ({"every": 0}, "more than 0"), ("x", "object")):
+    for wrong, said in (({"lest": 1}, "no setting draft.lest"), ({"most": 0}, "1 to 47"), ({"least": 2}, "0.01 to 1"),
+                        ({"every": 0}, "more than 0"), ("x", "object")):
         with pytest.raises(ValueError, match=said):
             from_settings({"draft": wrong})
     monkeypatch.delenv("WANE_VLLM", raising=False)

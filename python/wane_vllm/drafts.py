@@ -390,8 +390,8 @@ class Drafts:
 
     def _settle(self, sequence: Running, sampled: Sequence[int]) -> None:
         """
-        What became of the draft: all sampled tokens but the last were drafted. Where the last one is the draft's, too, vLLM had cut the draft
-        before it: no sampler draws again what was just refused.
+        What became of the draft: all sampled tokens but the last were drafted. Where the last one is the draft's, too, vLLM had cut the
+        draft before it: no sampler draws again what was just refused.
         """
         sent, accepted = sequence.sent, min(len(sampled) - 1, len(sequence.sent))
         if not sent:
