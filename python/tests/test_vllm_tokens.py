@@ -50,6 +50,8 @@ def test_holes_padding_and_tokens_without_a_row():
     assert token_bytes(made) == [b" a", b"", b"", b"b", b"<|x|>"]
     assert token_bytes(made, 8) == [b" a", b"", b"", b"b", b"<|x|>", b"", b"", b""]
     assert token_bytes(made, 4) == [b" a", b"", b"", b"b"]
+    padded = tokenizer({"Ġa": 0, "b": 3, "<|x|>": 4, "[PAD5]": 5, "[PAD6]": 6, "[PAD9]": 7}, added=[4])       # read from a GGUF file
+    assert token_bytes(padded) == [b" a", b"", b"", b"b", b"<|x|>", b"", b"", b"[PAD9]"]
     wide = origin_of(made, "", 8)
     assert wide == wane.Origin("", wane.tokenizer_digest([b" a", b"", b"", b"b", b"<|x|>", None, None, None]), 8)
     assert wide.tokenizer != origin_of(made).tokenizer                # as in a GGUF file, padding counts

@@ -64,15 +64,16 @@ def _special(tokenizer: Any) -> Dict[int, Optional[bool]]:
 def token_bytes(tokenizer: Any, vocab_size: int = 0) -> List[bytes]:
     """
     The bytes of each token by id; added and control tokens by their names; b"" for ids without a token. `vocab_size`: the model's; there
-    are exactly so many entries. Models' matrices are often padded: the ids behind the tokenizer's are b"", and tokens that the model has
-    no row for are left out, as in a GGUF file. 0: as many as the tokenizer has. ValueError: a kind of vocabulary that is not known here.
+    are exactly so many entries. Models' matrices are often padded: the ids behind the tokenizer's are b"", and so are those that a
+    tokenizer read from a GGUF file calls [PAD151665]; tokens that the model has no row for are left out. 0: as many as the tokenizer has.
+    ValueError: a kind of vocabulary that is not known here.
     """
     vocabulary, special = tokenizer.get_vocab(), _special(tokenizer)
     style = _style_of({name: i for name, i in vocabulary.items() if i not in special})
     count = vocab_size or 1 + max(vocabulary.values())
     out = [b""] * count
     for name, i in vocabulary.items():
-        if 0 <= i < count:
+        if 0 <= i < count and name != f"[PAD{i}]":
             out[i] = _added(name, special[i]) if i in special else style(name)
     return out
 
