@@ -411,7 +411,9 @@ class Drafts:
         return habits
 
     def _forget(self) -> None:
-        """Sequences that were not seen for longest go; one that comes back is read anew."""
+        """Requests that ended go; then those that were not seen for longest: one that comes back is read anew."""
+        if len(self._named) > self.kept_most // 2:
+            self._named = {name: known for name, known in self._named.items() if name in self._runner.requests}
         if len(self._named) > self.kept_most:
             kept = sorted(self._named.items(), key=lambda item: -item[1].seen)[:self.kept_most // 2]
             self._named = dict(kept)
