@@ -117,6 +117,8 @@ class Batch:
             assert isinstance(draft, list) and all(type(token) is int and 0 <= token < VOCABULARY for token in draft)
             assert len(draft) <= MOST and (drawn or not draft)
             assert not draft or len(request.tokens) + len(draft) + 1 <= LENGTH      # the token behind it has a place
+            if self.proposer.settings.table is None:                                # never another row's, nor what its tail holds
+                assert set(draft) <= set(request.tokens)
             request.draft = draft
             self.proposed += len(draft)
 
