@@ -310,8 +310,7 @@ def test_anything_may_happen(make, named):
 def test_a_row_is_replaced_by_another_of_the_same_length(make, named):
     """Its tokens, and so its drafts, are another's; even where the last ones are the same."""
     end = [7, 8]
-    old, new = [1, 2, 7, 8, 9, 5, 5, 5] * 9 + end, [1, 2, 7, 8, 9, 6, 6, 6] * 9 + end
-    assert len(old) == len(new)
+    old, new = [1, 2, 7, 8, 9, 5, 5, 5] * 9 + end, [3] + [1, 2, 7, 8, 9, 6, 6, 6] * 9 + end       # as long as the old one with a token drawn
     for names in (("a", "b"), ("a", "a")):
         batch = Batch(make(), named)
         batch.add(Request(names[0], old, lambda tokens: 9))
@@ -325,13 +324,12 @@ def test_a_row_is_replaced_by_another_of_the_same_length(make, named):
 
 
 def test_near_the_end_of_a_context(make, named):
-    batch = Batch(make(), named)
-    batch.add(Request("r", [5, 6, 7] * 126, copying(3), most=10**6))
-    for _ in range(100):
-        if len(batch.rows[0].tokens) >= LENGTH:
-            break
-        batch.step()
-    assert len(batch.rows[0].tokens) == LENGTH and batch.accepted > 8
+    for length in range(360, 371):
+        batch = Batch(make(), named)
+        batch.add(Request("r", ([5, 6, 7] * 126)[:length], copying(3), most=10**6))
+        while len(batch.rows[0].tokens) < LENGTH:
+            batch.step()
+        assert len(batch.rows[0].tokens) == LENGTH and batch.accepted > 8
 
 
 def test_ids_that_are_no_tokens_are_not_proposed(make, named):
@@ -408,6 +406,15 @@ def test_what_was_recorded_for_a_tenant_is_that_tenants(make, tmp_path):
         assert (batch.proposed > 0) == (of_all == "anna")
 
 
+def test_a_tenant_that_is_no_text_is_nobody(make, table_path):
+    for tenant, gets in ((5, False), (None, True), ("", True)):
+        batch = Batch(make(table_only(table_path)), True)
+        batch.add(Request("r", [1, 2, 3, 4], seen, most=20))
+        batch.rows[0].sampling_params.extra_args = {} if tenant is None else {"wane_tenant": tenant}
+        batch.run()
+        assert (batch.proposed > 0) == gets, tenant
+
+
 def test_a_name_that_comes_again_for_another_tenant(make, tmp_path):
     record(tmp_path / "traces", tenant="anna")
     wane.Table.build([tmp_path / "traces"], tmp_path / "x.slmt")
@@ -431,6 +438,33 @@ def test_tenants_text_and_habits_are_apart(make):
     batch.run(3)
     rows = batch.proposer._rows
     assert rows[0].tenant == "bert" and rows[1].tenant == "anna" and rows[0].habits is not rows[1].habits
+    for name, tenant in (("c", None), ("d", "bert")):
+        batch.add(Request(name, [5, 6, 7] * 10, copying(3), tenant=tenant))
+    batch.step()
+    rows = batch.proposer._rows
+    assert rows[2].tenant == "" and rows[3].habits is rows[0].habits
+    assert len({id(rows[i].habits) for i in range(3)}) == 3
+
+
+def test_equal_rows_are_two_sequences(make, named):
+    batch = Batch(make(), named)
+    for name in ("a", "b"):
+        batch.add(Request(name, [5, 6, 7] * 10, copying(3), most=40))
+    batch.run(5)
+    rows = batch.proposer._rows
+    assert rows[0] is not rows[1] and rows[0].text.equals(np.array(batch.rows[0].tokens, np.int32)) and rows[1].text.equals(rows[0].text.tokens)
+
+
+def test_steps_without_a_call_judge_nothing(make, named):
+    batch = Batch(make(), named)
+    batch.add(Request("r", [5, 6, 7] * 10, copying(3), most=10**6))
+    while not batch.rows[0].draft:
+        batch.step()
+    accepted = batch.proposer.counters["accepted"]
+    for ask in (False, True):
+        batch.rows[0].draft = [batch.rows[0].tokens[i - 3] for i in range(3)]          # not what was proposed, but accepted
+        assert len(batch.step(ask=ask)[0]) > 1
+    assert batch.proposer.counters["accepted"] == accepted
 
 
 def test_many_tenants_are_forgotten(make, monkeypatch):
