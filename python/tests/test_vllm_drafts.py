@@ -455,6 +455,21 @@ def test_equal_rows_are_two_sequences(make, named):
     assert rows[0] is not rows[1] and rows[0].text.equals(np.array(batch.rows[0].tokens, np.int32)) and rows[1].text.equals(rows[0].text.tokens)
 
 
+def test_a_row_that_follows_another_is_not_that_one(make, named):
+    """One is a token ahead of the other, and they change places: what the one has become is what the other was."""
+    batch = Batch(make(), named)
+    batch.add(Request("ahead", [5, 6, 7] * 10 + [5], copying(3)))
+    batch.add(Request("behind", [5, 6, 7] * 10, copying(3)))
+    for order in ([0, 1], [1, 0]):
+        batch.arrange(order)
+        for request in batch.rows:
+            request.draft = []
+        batch.step()
+    rows = batch.proposer._rows
+    assert rows[0] is not rows[1]
+    assert all(rows[i].text.equals(np.array(batch.rows[i].tokens, np.int32)) for i in range(2))
+
+
 def test_steps_without_a_call_judge_nothing(make, named):
     batch = Batch(make(), named)
     batch.add(Request("r", [5, 6, 7] * 10, copying(3), most=10**6))
