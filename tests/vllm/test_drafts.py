@@ -143,7 +143,7 @@ def model() -> str:
 
 @pytest.fixture(scope="module")
 def plain(model: str, tmp_path_factory: Any) -> Dict[str, Any]:
-    """Replies without drafts; and their traces, for the table."""
+    """Replies without drafts; and their traces, for the table. Its tokens a second pay for logprobs: those to compare are in test_vllm_alone."""
     return arm("plain", record=str(tmp_path_factory.mktemp("traces")))
 
 
@@ -164,8 +164,9 @@ def test_the_same_replies_from_a_table(plain: Dict[str, Any], tmp_path: pathlib.
 
 
 def test_vllm_alone(plain: Dict[str, Any]) -> None:
-    """What vLLM itself does: its own n-gram drafts, and another batch; printed, not judged."""
-    print("\nfloat32, its own n-gram drafts:", differing(plain, arm("ngram")), "of 100 replies differ")
+    """What vLLM itself does, and how fast: without drafts and logprobs, with its own n-gram drafts, in another batch. Printed, not judged."""
+    print("\nfloat32, without logprobs:", differing(plain, arm("plain")), "of 100 replies differ")
+    print("float32, its own n-gram drafts:", differing(plain, arm("ngram")), "of 100 replies differ")
     half = arm("plain", dtype="bfloat16")
     eight = arm("plain", dtype="bfloat16", seqs="8")
     print("bfloat16, eight at once instead of four, no drafts:", differing(half, eight), "of 100 replies differ")
