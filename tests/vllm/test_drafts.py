@@ -143,7 +143,7 @@ def model() -> str:
 
 @pytest.fixture(scope="module")
 def plain(model: str, tmp_path_factory: Any) -> Dict[str, Any]:
-    """Replies without drafts; and their traces, for the table. Its tokens a second pay for logprobs: those to compare are in test_vllm_alone."""
+    """Replies without drafts; and their traces, for the table. Logprobs cost time: the speed to compare with is in test_vllm_alone."""
     return arm("plain", record=str(tmp_path_factory.mktemp("traces")))
 
 
@@ -164,7 +164,7 @@ def test_the_same_replies_from_a_table(plain: Dict[str, Any], tmp_path: pathlib.
 
 
 def test_vllm_alone(plain: Dict[str, Any]) -> None:
-    """What vLLM itself does, and how fast: without drafts and logprobs, with its own n-gram drafts, in another batch. Printed, not judged."""
+    """What vLLM itself does, and how fast: plainly, with its own n-gram drafts, in another batch. Printed, not judged."""
     print("\nfloat32, without logprobs:", differing(plain, arm("plain")), "of 100 replies differ")
     print("float32, its own n-gram drafts:", differing(plain, arm("ngram")), "of 100 replies differ")
     half = arm("plain", dtype="bfloat16")
