@@ -3,17 +3,18 @@
 
 usage: quality.py run FOLDER --set gsm8k|humaneval --data FILE.gz --model NAME [--items N] [--modes off,legacy,wane]
                   [--budgets 8,0,2,32] [--temperature 0.8] [--threads N] [--slots 4] [--seed 1] [--max-tokens 400]
-                  [--at-once N] [--turn 12] [--record] [--seconds N] [--gate FILE] [--set-wane WORDS] [--wane build/wane]
-                  [--json FILE]
-       quality.py report FOLDER [--json FILE]
+                  [--skip N] [--at-once N] [--turn 12] [--record] [--seconds N] [--gate FILE] [--set-wane WORDS]
+                  [--wane build/wane] [--json FILE]
+       quality.py report FOLDER... [--json FILE]
 
 run: start `wane serve` in each mode by turns, --turn items each, and send it the items of the set, several at once. --items takes
-the first so many of the set in an order that the seed makes; 0: all. An item has the same seed in all modes. In mode wane there is
+the first so many of the set in an order that the seed makes; 0: all; --skip leaves out the first so many of these. An item has the same seed in all modes. In mode wane there is
 one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve.
 --set-wane WORDS: more options of the server in mode wane. --at-once N: so many requests at once (as many as slots; a vote takes
 three of these). --record: keep traces in FOLDER/traces. Each finished request is a line of FOLDER/replies.jsonl: a run that was
 stopped, or that stopped itself after about --seconds, goes on where it was, also with more items, modes or budgets. The report goes to
-standard output and to FOLDER/report.json; `report` makes it anew of what is there.
+standard output and to FOLDER/report.json; `report` makes it anew of what is there, also of several folders together: runs of other
+items, modes or budgets with the same settings, side by side or on several machines.
 
 gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the
 item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's
@@ -294,7 +295,9 @@ class Server(serving.Server):
 class Run(serving.Run):
     def __init__(self, args):
         self.kind = SETS[args.set]
-        self.items = read_items(self.kind, args.data, args.items, args.seed)
+        self.items = read_items(self.kind, args.data, args.items, args.seed)[args.skip:]
+        if not self.items:
+            raise Stop(f"--skip {args.skip} leaves no item")
         settings = {name: getattr(args, name) for name in ("set", "model", "temperature", "max_tokens", "seed", "slots", "threads", "gate")}
         settings["set_wane"] = args.set_wane
         settings["data"] = hashlib.sha256(pathlib.Path(args.data).read_bytes()).hexdigest()[:16]
@@ -354,10 +357,25 @@ def read_lines(path):
     return serving.read_lines(path, FIELDS)
 
 
+def join(folders):
+    """Settings and lines of runs of the same kind: all their modes, budgets and items."""
+    first, lines, kept = serving.read_settings(folders[0]), [], ("modes", "budgets", "count", "sandbox_lacks")
+    for folder in folders:
+        settings = serving.read_settings(folder)
+        for name in set(settings) | set(first):
+            if name not in kept and settings.get(name) != first.get(name):
+                raise Stop(f"{folder} holds a run with {name} {settings.get(name)}, and {folders[0]} one with {first.get(name)}")
+        for name in kept:
+            first[name] = max(first[name], settings[name]) if name == "count" else list(dict.fromkeys(first[name] + settings[name]))
+        lines += read_lines(folder / "replies.jsonl")
+    first["modes"].sort(key=MODES.index)
+    return first, lines
+
+
 def report(args):
-    folder = pathlib.Path(args.folder)
-    made = make_report(serving.read_settings(folder), read_lines(folder / "replies.jsonl"))
-    serving.write_result(folder, made, args.json, indent=2)
+    folders = [pathlib.Path(folder) for folder in [args.folder, *args.more]]
+    made = make_report(*join(folders))
+    serving.write_result(folders[0], made, args.json, indent=2)
     show(made)
 
 
@@ -374,10 +392,12 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
     parser.add_argument("what", choices=["run", "report"])
     parser.add_argument("folder", metavar="FOLDER")
+    parser.add_argument("more", metavar="FOLDER", nargs="*")
     parser.add_argument("--set", choices=sorted(SETS))
     parser.add_argument("--data")
     parser.add_argument("--model")
     parser.add_argument("--items", type=int, default=0)
+    parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--modes", type=some(str, MODES), default=MODES)
     parser.add_argument("--budgets", type=some(int), default=[8])
     parser.add_argument("--temperature", type=float, default=0.8)
@@ -396,8 +416,10 @@ def main():
     args = parser.parse_args()
     if args.what == "run" and not (args.set and args.data and args.model):
         parser.error("a run needs --set, --data and --model")
-    if min(args.slots, args.max_tokens, args.turn) < 1 or min(args.items, args.at_once) < 0:
-        parser.error("--slots, --max-tokens and --turn begin at 1, --items and --at-once at 0")
+    if args.what == "run" and args.more:
+        parser.error("a run has one folder")
+    if min(args.slots, args.max_tokens, args.turn) < 1 or min(args.items, args.skip, args.at_once) < 0:
+        parser.error("--slots, --max-tokens and --turn begin at 1, --items, --skip and --at-once at 0")
 
     return serving.carry_out("quality.py", (lambda: Run(args).all()) if args.what == "run" else None, lambda: report(args))
 

@@ -28,8 +28,8 @@ import declarations  # noqa: E402
 
 LIBRARY = "libwane-parts.dylib" if sys.platform == "darwin" else "libwane-parts.so"
 #: Of the repository: what a source distribution carries, under csrc/.
-SOURCES = ("CMakeLists.txt", "cmake", "include", "src/core", "src/head", "src/sample", "src/table", "src/correct", "src/gate", "src/governor")
-SHARED = (("gates", "*.gate"), ("profiles", "*.json"))
+SOURCES = ("CMakeLists.txt", "cmake", "include", "src/core", "src/head", "src/sample", "src/table", "src/correct", "src/gate", "src/governor", "src/ops")
+SHARED = (("gates", "*.gate"), ("profiles", "*.json"), ("rules", "*.json"))
 
 
 def find_source():
@@ -44,7 +44,7 @@ def run(*command):
     if done.returncode != 0:
         sys.stderr.write(done.stdout[-6000:])
         sys.exit("wane: CMake could not build the library; its words are above. It needs a C compiler, CMake, Ninja, pkg-config, jansson, ICU, "
-                 "libsodium, xxhash and zstd: scripts/deps build installs them.")
+                 "libsodium, sqlite3, xxhash and zstd: scripts/deps build installs them.")
 
 
 def build_folder(source):

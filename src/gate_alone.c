@@ -2,21 +2,13 @@
  * gate_alone.c - the public handle of a gate's file, without a model that it belongs to: what it says of itself, single looks, and one
  * reply's doubt for whoever has an engine of one's own. Refuses to judge where the candidates leave the answer open.
  */
+#include "gate_alone.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "gate/arbiter.h"
 #include "gate/dtg.h"
 
 #include <math.h>
 #include <string.h>
-
-struct wane_gate {
-    struct wane__gate *gate;
-};
-
-struct wane_doubt {
-    struct wane__doubt doubt;
-};
 
 _Static_assert(sizeof(wane_candidate) == sizeof(struct wane__candidate), "one layout");
 
@@ -87,6 +79,20 @@ int wane_gate_get_facts(const char *path, wane_gate_facts *facts, wane_error *er
 
 /* -------------------------------------------------------------------- looks */
 
+/* Candidates to ask for when the first ones did not tell. */
+enum { MORE = 24 };
+
+bool wane__gate_look_at_row(struct wane__sampler *sampler, struct wane__source *source, int ask, double scale,
+                            struct wane__gate_view *view) {
+    struct wane__candidate list[WANE__GATE_OVER];
+    for (;; ask = ask < MORE ? MORE : WANE__GATE_OVER) {
+        int found = 0;
+        int status = wane__sampler_best_drawn(sampler, source, ask, list, &found, NULL);
+        if (status != WANE_OK || found == 0) return false;
+        if (wane__gate_look(list, found, found < ask, scale, view)) return true;
+    }
+}
+
 static bool look(const wane_candidate *best, int count, bool all, double scale,
                  struct wane__gate_view *view) {
     return best != NULL && count > 0 &&
@@ -137,7 +143,7 @@ void wane_doubt_free(wane_doubt *doubt) {
     wane__free(doubt);
 }
 
-static void tell(const struct wane__verdict *v, wane_gate_token *token) {
+void wane__verdict_tell(const struct wane__verdict *v, wane_gate_token *token) {
     token->judged = v->judged;
     token->reject = v->reject;
     token->lut = v->lut;
@@ -165,7 +171,7 @@ void wane_doubt_judge(wane_doubt *doubt, const wane_gate *gate, const wane_candi
                             .table = d->on && in_table && !forced};
     if (d->on && !told.table && look(best, count, all, forced ? d->hot_scale : 1, &view)) {
         wane__doubt_judge(d, gate->gate, &view, index, &verdict);
-        tell(&verdict, &told);
+        wane__verdict_tell(&verdict, &told);
     }
     if (token != NULL) *token = told;
 }

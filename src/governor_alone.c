@@ -2,30 +2,16 @@
  * governor_alone.c - one reply's governor without a model: signals of plain rows, the state machine and the fuse behind public handles, and
  * what corrections make of probabilities. Refuses to guess where the numbers contradict one another.
  */
+#include "governor_alone.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "correct/correct.h"
 #include "correct/vote.h"
-#include "governor/governor.h"
 #include "sample/entropy.h"
 #include "sample/exp.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Tokens that the fuse looks back on, the newest among them. */
-enum { TAIL = WANE__FUSE_PERIOD + 1 };
-
-struct wane_governor {
-    struct wane__machine machine;
-    struct wane__steering steering;
-    struct wane__fuse fuse;
-    bool steers;
-    int fallback;
-    int taken; /* tokens of the reply */
-    int32_t tail[2 * TAIL];
-    int tails;
-};
 
 static const wane_signals unknown = {NAN, NAN, NAN, NAN, NAN};
 
@@ -109,6 +95,15 @@ float wane_dialogue_temperature(const wane_quality *quality, float temperature, 
 
 /* ------------------------------------------------------------------ governor */
 
+void wane__governor_alone_begin(struct wane_governor *g, const wane_profile *profile,
+                                const wane_quality *quality, float temperature) {
+    *g = (struct wane_governor){.fallback = quality->fallback};
+    wane__fuse_init(&g->fuse, quality);
+    g->steers = profile != NULL && profile->signal != WANE_SIGNAL_NONE && quality->governor &&
+                quality->mode == WANE_MODE_WANE && temperature > 0;
+    if (g->steers) wane__machine_init(&g->machine, profile, quality->stability);
+}
+
 int wane_governor_new(const wane_profile *profile, const wane_quality *quality, float temperature,
                       wane_governor **governor, wane_error *error) {
     wane__clear(error);
@@ -118,11 +113,7 @@ int wane_governor_new(const wane_profile *profile, const wane_quality *quality, 
     if (status != WANE_OK) return status;
     wane_governor *made = wane__alloc_zero(1, sizeof *made);
     if (made == NULL) return wane__fail(error, WANE_ENOMEM, "No memory for a reply's governor.");
-    wane__fuse_init(&made->fuse, quality);
-    made->fallback = quality->fallback;
-    made->steers = profile != NULL && profile->signal != WANE_SIGNAL_NONE && quality->governor &&
-                   quality->mode == WANE_MODE_WANE && temperature > 0;
-    if (made->steers) wane__machine_init(&made->machine, profile, quality->stability);
+    wane__governor_alone_begin(made, profile, quality, temperature);
     *governor = made;
     return WANE_OK;
 }
@@ -157,9 +148,9 @@ void wane_governor_see(wane_governor *g, const wane_signals *signals, wane_steer
 }
 
 bool wane_governor_take(wane_governor *g, int32_t token) {
-    if (g->tails == 2 * TAIL) {
-        memmove(g->tail, g->tail + TAIL, TAIL * sizeof *g->tail);
-        g->tails = TAIL;
+    if (g->tails == 2 * WANE__TAIL) {
+        memmove(g->tail, g->tail + WANE__TAIL, WANE__TAIL * sizeof *g->tail);
+        g->tails = WANE__TAIL;
     }
     g->tail[g->tails++] = token;
     g->taken++;

@@ -45,20 +45,8 @@ void wane__correct_begin(struct wane__reply *reply, const wane_quality *quality,
 
 int wane__correct_stage(struct wane__reply *reply, struct wane__source *source, struct wane__choice *choice,
                         struct wane__corrected *did, wane_error *error) {
-    uint64_t index = (uint64_t)reply->step.index;
-    if (reply->correction.mode == WANE_MODE_OFF)
-        return wane__sampler_draw(reply->sampler, source, index, choice, error);
-    return wane__correction_draw(&reply->correction, reply->sampler, source, index, choice, did, error);
-}
-
-int wane__correct_again(struct wane__reply *reply, struct wane__source *source, int votes,
-                        struct wane__choice *choice, wane_error *error) {
-    struct wane__corrected did = {
-        0}; /* not counted: the token was, and what it is now is said by whoever asks for this */
-    reply->correction.more_votes = votes;
-    int status = wane__correct_stage(reply, source, choice, &did, error);
-    reply->correction.more_votes = 0;
-    return status;
+    return wane__correction_draw(&reply->correction, reply->sampler, source, (uint64_t)reply->step.index,
+                                 choice, did, error);
 }
 
 static void add(atomic_ullong *counter, unsigned more) {

@@ -26,9 +26,6 @@ void wane__correct_begin(struct wane__reply *reply, const wane_quality *quality,
 /* The stage: draw from `source`, with what the reply's settings change. `did` is for wane__correct_count. */
 int wane__correct_stage(struct wane__reply *reply, struct wane__source *source, struct wane__choice *choice,
                         struct wane__corrected *did, wane_error *error);
-/* The same token once more, by the same random numbers, with so many more votes over votes. In mode WANE, where anything is corrected. */
-int wane__correct_again(struct wane__reply *reply, struct wane__source *source, int votes,
-                        struct wane__choice *choice, wane_error *error);
 /* The token was used. */
 void wane__correct_count(struct wane__reply *reply, const struct wane__corrected *did);
 /* A token's text joined the reply. */

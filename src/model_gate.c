@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "gate/dtg.h"
+#include "gate_alone.h"
 #include "layer.h"
 #include "model.h"
 #include "origin.h"
@@ -19,8 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* MORE: candidates to ask for when the first ones did not tell. */
-enum { TOKEN_BYTES_MOST = 4096, MORE = 24 };
+enum { TOKEN_BYTES_MOST = 4096 };
 
 /* ------------------------------------------------------------------ a reply */
 
@@ -77,19 +77,6 @@ static struct wane__source *source_of(struct wane__reply *reply) {
     return reply->row.checked ? &reply->row.dense.source : reply->row.source;
 }
 
-/* A few candidates mostly tell the pattern: what the others can add to the sum moves no gap into another bin. */
-static bool look(struct wane__reply *reply, double scale, struct wane__gate_view *view) {
-    struct wane__source *source = source_of(reply);
-    struct wane__candidate list[WANE__GATE_OVER];
-    if (source == NULL) return false; /* a body without a head, for measuring */
-    for (int ask = reply->gate.ask;; ask = ask < MORE ? MORE : WANE__GATE_OVER) {
-        int found = 0;
-        int status = wane__sampler_best_drawn(reply->sampler, source, ask, list, &found, NULL);
-        if (status != WANE_OK || found == 0) return false;
-        if (wane__gate_look(list, found, found < ask, scale, view)) return true;
-    }
-}
-
 static void note(struct wane__model_gate *gate, const struct wane__verdict *v) {
     wane__count(&gate->judged);
     if (v->revival) wane__count(&gate->revival);
@@ -112,7 +99,9 @@ static int vote_more(struct wane__reply *reply, wane_error *error) {
     struct wane__model_gate *gate = reply->rows->gate;
     struct wane__step *step = &reply->step;
     struct wane__choice choice = {.token = -1};
-    int status = wane__correct_again(reply, source_of(reply), reply->quality.doubt_votes, &choice, error);
+    int status =
+        wane__correction_draw_again(&reply->correction, reply->sampler, source_of(reply),
+                                    (uint64_t)step->index, reply->quality.doubt_votes, &choice, error);
     if (status != WANE_OK) return status;
     wane__count(&gate->revoted);
     if (choice.token != step->choice.token) {
@@ -133,7 +122,11 @@ int wane__model_gate_stage(struct wane__reply *reply, wane_error *error) {
         wane__count(&gate->table_passed);
         return WANE_OK;
     }
-    if (!look(reply, forced ? reply->gate.hot_scale : 1, &view)) return WANE_OK;
+    struct wane__source *source = source_of(reply);
+    if (source == NULL) return WANE_OK; /* a body without a head, for measuring */
+    if (!wane__gate_look_at_row(reply->sampler, source, reply->gate.ask, forced ? reply->gate.hot_scale : 1,
+                                &view))
+        return WANE_OK;
     wane__doubt_judge(&reply->gate, gate->gate, &view, step->index, &step->verdict);
     note(gate, &step->verdict);
     bool again = step->verdict.reject && !step->slmt_used && reply->quality.doubt_votes > 0 &&

@@ -161,6 +161,41 @@ WANE_API const char *wane_audit_fault_name(int fault);
  */
 WANE_API int wane_audit_rotate(const char *path, const char *next, const char *key_file, wane_error *error);
 
+/* ---------------------------------------------------------------- writing */
+
+/*
+ * A log for who decodes without a server of wane's: the same file, written by the same thread of its own. Nobody who puts a record waits for a disk.
+ * Thread-safe.
+ */
+typedef struct wane_auditor wane_auditor;
+
+typedef struct wane_auditor_state {
+    bool ok;                             /* records are being written                                     */
+    char reason[500];                    /* why not; ""                                                   */
+    uint64_t records, dropped, failures; /* on the disk, since it was opened; lost; writes that failed    */
+    uint64_t waiting, bytes;             /* of the queue                                                  */
+} wane_auditor_state;
+
+/*
+ * `start` and `table` (NULL: none): detail (JSON) and table of the start record. Errors as of a server that starts: the file, the key, a log that cannot be
+ * made; WANE_EBUSY: another program has it.
+ */
+WANE_API int wane_auditor_open(const wane_audit_options *options, const char *start, const char *table,
+                               wane_auditor **auditor, wane_error *error);
+/* Write what waits and the stop record. */
+WANE_API void wane_auditor_close(wane_auditor *auditor);
+/* May a request begin? Each WANE_OK is followed by one wane_auditor_put. WANE_EIO: records cannot be written, and the log is to stop then. */
+WANE_API int wane_auditor_admit(wane_auditor *auditor, wane_error *error);
+/*
+ * The record of a request that was admitted, or, with another event, of something that is none. WANE_AUDIT_SEQ is the log's; where WANE_AUDIT_AT or _EVENT is
+ * NONE, it is now, and "request". Copies. WANE_EINVAL: a number where a text belongs, or the other way round; then an admitted request is counted as lost.
+ */
+WANE_API int wane_auditor_put(wane_auditor *auditor, const wane_audit_value field[WANE_AUDIT_FIELDS],
+                              wane_error *error);
+/* Wait until what was put is written, or failed to be. */
+WANE_API void wane_auditor_flush(wane_auditor *auditor);
+WANE_API void wane_auditor_get_state(wane_auditor *auditor, wane_auditor_state *state);
+
 #ifdef __cplusplus
 }
 #endif

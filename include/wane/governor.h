@@ -102,6 +102,17 @@ WANE_API int wane_model_drop_profile(wane_model *model, wane_error *error);
  */
 WANE_API int wane_model_set_consistency(wane_model *model, bool on, wane_error *error);
 
+/* How the next token is to be drawn. */
+typedef struct wane_steer {
+    bool steered;      /* a profile steers; else the rest is as the request says            */
+    int state;         /* WANE_STATE_…                                                      */
+    float temperature; /* NAN: the request's own                                            */
+    bool top_p_off;
+    bool known;         /* the signal that the profile looks at was there                    */
+    bool wants_entropy; /* the fuse may come to need the next row's                          */
+    float spread;       /* standard deviation of the last entropies, nats; NAN: not known    */
+} wane_steer;
+
 /* A moment's picture. Counters never fall. */
 typedef struct wane_governor_state {
     bool given;                   /* the model has a profile                                       */

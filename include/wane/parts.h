@@ -9,6 +9,8 @@
  *                                                   ├─► wane_doubt_judge                         would a vote change it?
  *                                                   └─► wane_row_signals ─► wane_governor_see    how is it to be drawn?
  *     token that was drawn ─► wane_context_add, wane_governor_take, wane_tracer_token
+ *
+ * wane_sampler (wane/sampler.h) has gate, corrections and governor in one, as a model's own replies do.
  */
 #ifndef WANE_PARTS_H
 #define WANE_PARTS_H
@@ -17,6 +19,7 @@
 #include "gate.h"
 #include "governor.h"
 #include "quality.h"
+#include "sampler.h"
 #include "table.h"
 #include "trace.h"
 
@@ -159,17 +162,6 @@ WANE_API void wane_doubt_get(const wane_doubt *doubt, int *rejects, int *first_r
 
 /* One reply's: state machine and fuse. */
 typedef struct wane_governor wane_governor;
-
-/* How the next token is to be drawn. */
-typedef struct wane_steer {
-    bool steered;      /* a profile steers; else the rest is as the request says            */
-    int state;         /* WANE_STATE_…                                                      */
-    float temperature; /* NAN: the request's own                                            */
-    bool top_p_off;
-    bool known;         /* the signal that the profile looks at was there                    */
-    bool wants_entropy; /* the fuse may come to need the next row's                          */
-    float spread;       /* standard deviation of the last entropies, nats; NAN: not known    */
-} wane_steer;
 
 /*
  * `profile` NULL: nothing steers, and the fuse alone is at work. A profile steers where `quality->governor` is on, the profile has a signal and `temperature`,

@@ -8,7 +8,7 @@ import sys
 
 #: In the order in which they need each other.
 HEADERS = ("wane.h", "wane/quality.h", "wane/table.h", "wane/trace.h", "wane/gate.h", "wane/governor.h", "wane/prepare.h", "wane/ssp.h",
-           "wane/parts.h")
+           "wane/sampler.h", "wane/audit.h", "wane/parts.h")
 
 _NUMBER = re.compile(r"#\s*define\s+(\w+)\s+(-?\d+)\s*$")
 

@@ -5,7 +5,6 @@ drafts that are cut.
 `Batch` does what vLLM's V1 runner and scheduler were seen to do: rows in arrays of int32 whose tails hold what drafts and other requests
 left there, drafts verified from the first token on, none for rows whose prompt is not done.
 """
-import json
 import threading
 import time
 from types import SimpleNamespace
@@ -16,7 +15,8 @@ import pytest
 import wane
 from conftest import ORIGIN, record, row_after
 from wane_vllm import copies, drafts, worker
-from wane_vllm.drafts import Drafts, DraftSettings, from_settings, read_settings
+from wane_vllm.drafts import Drafts, DraftSettings, from_settings
+from wane_vllm.settings import SettingsError, read
 
 LENGTH, VOCABULARY, MOST, ROWS = 400, 5000, 6, 4
 
@@ -395,20 +395,21 @@ def test_what_was_recorded_for_a_tenant_is_that_tenants(make, tmp_path):
     wane.Table.build([tmp_path / "traces"], tmp_path / "x.slmt")
     for tenant, of_all, gets in (("anna", "", True), ("bert", "anna", False), ("", "anna", False), (5, "anna", False), (None, "anna", True),
                                  (None, "", False)):
-        batch = Batch(make(table_only(tmp_path / "x.slmt", tenant=of_all)), True)
+        batch = Batch(make(table_only(tmp_path / "x.slmt", tenants="request", tenant=of_all)), True)
         batch.add(Request("r", [1, 2, 3, 4], seen, tenant=tenant, most=20))
         batch.run()
         assert (batch.proposed > 0) == gets, tenant
-    for of_all in ("anna", "bert"):
-        batch = Batch(make(table_only(tmp_path / "x.slmt", tenant=of_all)), False)
+    for of_all, tenants, known in (("anna", "one", False), ("bert", "one", False), ("anna", "request", False), ("anna", "key", False),
+                                   ("bert", "one", True), ("anna", "one", True)):
+        batch = Batch(make(table_only(tmp_path / "x.slmt", tenants=tenants, tenant=of_all)), known)
         batch.add(Request("r", [1, 2, 3, 4], seen, tenant="anna", most=20))
         batch.run()
-        assert (batch.proposed > 0) == (of_all == "anna")
+        assert (batch.proposed > 0) == (of_all == "anna" and tenants == "one")
 
 
 def test_a_tenant_that_is_no_text_is_nobody(make, table_path):
     for tenant, gets in ((5, False), (None, True), ("", True)):
-        batch = Batch(make(table_only(table_path)), True)
+        batch = Batch(make(table_only(table_path, tenants="request")), True)
         batch.add(Request("r", [1, 2, 3, 4], seen, most=20))
         batch.rows[0].sampling_params.extra_args = {} if tenant is None else {"wane_tenant": tenant}
         batch.run()
@@ -418,7 +419,7 @@ def test_a_tenant_that_is_no_text_is_nobody(make, table_path):
 def test_a_name_that_comes_again_for_another_tenant(make, tmp_path):
     record(tmp_path / "traces", tenant="anna")
     wane.Table.build([tmp_path / "traces"], tmp_path / "x.slmt")
-    batch = Batch(make(table_only(tmp_path / "x.slmt")), True)
+    batch = Batch(make(table_only(tmp_path / "x.slmt", tenants="request")), True)
     batch.add(Request("r", [1, 2, 3, 4], seen, tenant="anna"))
     batch.step()
     assert batch.rows[0].draft
@@ -430,7 +431,7 @@ def test_a_name_that_comes_again_for_another_tenant(make, tmp_path):
 
 def test_tenants_text_and_habits_are_apart(make):
     """Two requests with the same tokens, of two tenants: neither becomes the other's sequence, nor learns from it."""
-    batch = Batch(make(), True)
+    batch = Batch(make(DraftSettings(tenants="request")), True)
     for tenant in ("anna", "bert"):
         batch.add(Request(tenant, [5, 6, 7] * 10, copying(3), tenant=tenant))
     batch.run(6)
@@ -484,7 +485,7 @@ def test_steps_without_a_call_judge_nothing(make, named):
 
 def test_many_tenants_are_forgotten(make, monkeypatch):
     monkeypatch.setattr(drafts, "_TENANTS_MOST", 5)
-    batch = Batch(make(), True)
+    batch = Batch(make(DraftSettings(tenants="key")), True)
     for n in range(20):
         batch.add(Request(f"r{n}", [5, 6, 7] * 10, copying(3), tenant=f"t{n}"))
         batch.step()
@@ -548,27 +549,17 @@ def test_a_fault_costs_the_draft_and_nothing_else(monkeypatch, caplog):
     assert proposer.counters["faults"] == 20 and len(caplog.records) == 1 and batch.proposed == 0
 
 
-def test_settings(monkeypatch, tmp_path):
-    assert from_settings({}) == DraftSettings() == from_settings({"draft": None})
-    made = from_settings({"draft": {"table": "x.slmt", "least": 0.5, "prompt_lookup": False}, "head": {}})
-    assert made == DraftSettings(table="x.slmt", least=0.5, prompt_lookup=False)
-    for wrong, said in (({"lest": 1}, "no setting draft.lest"), ({"most": 0}, "1 to 47"), ({"least": 2}, "0.01 to 1"),
-                        ({"every": 0}, "more than 0"), ("x", "object")):
-        with pytest.raises(ValueError, match=said):
-            from_settings({"draft": wrong})
-    monkeypatch.delenv("WANE_VLLM", raising=False)
-    assert read_settings() == {}
-    monkeypatch.setenv("WANE_VLLM", ' {"draft": {"most": 3}}')
+def test_settings(monkeypatch):
+    assert from_settings(read(None)) == DraftSettings() == from_settings(read('{"draft": {}}'))
+    made = from_settings(read('{"table": "a.slmt", "table_key": "k.pub", "tenants": "key", "draft": {"least": 0.5, "prompt_lookup": false}}'))
+    assert made == DraftSettings(table="a.slmt", key="k.pub", tenants="key", least=0.5, prompt_lookup=False)
+    assert from_settings(read('{"table": "a.slmt", "draft": {"table": null}}')).table is None
+    for wrong, said in (('{"lest": 1}', "no setting draft.lest"), ('{"most": 0}', "1 to 47"), ('{"least": 2}', "0.01 to 1"),
+                        ('{"every": 0}', "more than 0"), ('"x"', "object"), ('{"tenants": "one"}', "no setting draft.tenants")):
+        with pytest.raises(SettingsError, match=said):
+            from_settings(read('{"draft": %s}' % wrong))
+    monkeypatch.setattr(drafts, "current", lambda: read('{"draft": {"most": 3}}'))
     assert Drafts(config()).most == 3
-    (tmp_path / "s.json").write_text(json.dumps({"draft": {"most": 4}}))
-    monkeypatch.setenv("WANE_VLLM", str(tmp_path / "s.json"))
-    assert Drafts(config()).most == 4
-    monkeypatch.setenv("WANE_VLLM", "[]")
-    with pytest.raises(OSError):
-        read_settings()
-    monkeypatch.setenv("WANE_VLLM", '{"draft": 1')
-    with pytest.raises(ValueError):
-        read_settings()
 
 
 def test_a_table_needs_a_tokenizer(table_path):

@@ -64,6 +64,12 @@ class Verdict:
     bin: Tuple[int, ...]
 
 
+def verdict_of(token: Any) -> Verdict:
+    """A wane_gate_token of C's."""
+    plain = fields(token, ("token", "share", "gap", "bin", "reason"))
+    return Verdict(reason=text(lib.wane_wake_name(token.reason)), share=tuple(token.share), gap=tuple(token.gap), bin=tuple(token.bin), **plain)
+
+
 class Gate(Handle):
     """
     A gate's file, read. `of`: the model and tokenizer that it must be of, else Unsupported: another model's odds would mean nothing. Threads: any number at
@@ -146,8 +152,7 @@ class Doubt(Handle):
         best, token = candidates_of(row, OVER), struct("wane_gate_token")
         with self._lock:
             lib.wane_doubt_judge(self._use(), self.gate._use(), pointer(best.array, "wane_candidate *"), len(best), best.whole, in_table, index, token)
-        plain = fields(token, ("token", "share", "gap", "bin", "reason"))
-        return Verdict(reason=text(lib.wane_wake_name(token.reason)), share=tuple(token.share), gap=tuple(token.gap), bin=tuple(token.bin), **plain)
+        return verdict_of(token)
 
     def _get(self) -> Tuple[int, int, int]:
         out = [ffi.new("int *") for _ in range(3)]

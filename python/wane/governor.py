@@ -114,6 +114,12 @@ class Steer:
     spread: float
 
 
+def steer_of(made: Any) -> Steer:
+    """A wane_steer of C's."""
+    plain = fields(made, ("state", "temperature"))
+    return Steer(state=STATES[made.state], temperature=None if math.isnan(made.temperature) else made.temperature, **plain)
+
+
 class Governor(Handle):
     """
     One reply's: `see` the row, draw, `take` the token; again. Without a profile nothing steers, and the fuse alone is at work. A profile steers where the
@@ -143,8 +149,7 @@ class Governor(Handle):
         made = struct("wane_steer")
         with self._lock:
             lib.wane_governor_see(self._use(), of, made)
-        plain = fields(made, ("state", "temperature"))
-        return Steer(state=STATES[made.state], temperature=None if math.isnan(made.temperature) else made.temperature, **plain)
+        return steer_of(made)
 
     def take(self, token: int) -> bool:
         """The token that was drawn joins the reply. True: the fuse ends it here."""

@@ -1,8 +1,10 @@
 """
-wane inside vLLM. Each module imports vLLM only where vLLM calls it, so that it loads without.
+wane as plug-ins of vLLM; see docs/vllm.md. Installing is enough, the environment variable WANE_VLLM says what is to be on.
 
-    tokens    a Hugging Face tokenizer's vocabulary, as tables and traces name it
-    drafts    tokens ahead, from a table and from the running text
-    copies    where the running text was there before
-    worker    vLLM's worker, which tells the proposer whose row is whose
+    processor.Wane           corrections, gate, governor, fuse, traces, audit: a logits processor (entry point vllm.logits_processors)
+    drafts.Drafts            drafts from tables and from the running text: speculative_config's "custom_class"
+    system_text.SystemText   instructions in system texts, tenants by key: an ASGI middleware (--middleware)
+    metrics.Stats            wane's numbers in vLLM's registry (entry point vllm.stat_logger_plugins)
+
+Nothing here changes vLLM: each part stands at a place that vLLM has for it.
 """

@@ -4,7 +4,7 @@ text of each sequence. A draft is a guess; vLLM verifies it, so that a wrong one
 
     speculative_config={"method": "custom_class", "model": "wane_vllm.drafts.Drafts", "num_speculative_tokens": 8}
 
-Settings are JSON in the environment variable WANE_VLLM, under "draft": the JSON itself, or the path of a file with it.
+Settings are those of settings.py, under "draft".
 
 What vLLM's V1 runner does, and what is relied on here. `propose` is called after each step, in the process of the worker, with one entry
 a row of the batch: the tokens that the step gave it, none where its prompt is not done. Row i of `token_ids_cpu` has
@@ -20,19 +20,18 @@ step costs, in steps. A sequence that lost more than it gained drafts nothing un
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
-import os
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 import wane
 
 from . import copies
+from .settings import Settings, SettingsError, current
 from .tokens import origin_of
 
 log = logging.getLogger("wane.drafts")
@@ -52,6 +51,7 @@ class DraftSettings:
 
     table: Optional[str] = None       # a .slmt file, followed while it changes
     key: Optional[str] = None         # the public key that must have signed it
+    tenants: str = "one"              # "one": all rows are `tenant`'s; else each is that of the tenant that its request names
     tenant: str = ""                  # whose rows those are that name no tenant
     prompt_lookup: bool = True        # the running text is a source
     most: int = 47                    # tokens in a draft; num_speculative_tokens is a limit, too
@@ -60,36 +60,22 @@ class DraftSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.most <= 47:
-            raise ValueError(f"draft.most is {self.most}; it must be 1 to 47")
+            raise SettingsError(f"draft.most is {self.most}; it must be 1 to 47")
         if not 0.01 <= self.least <= 1:
-            raise ValueError(f"draft.least is {self.least}; it must be 0.01 to 1")
+            raise SettingsError(f"draft.least is {self.least}; it must be 0.01 to 1")
         if not self.every > 0:
-            raise ValueError(f"draft.every is {self.every}; it must be more than 0 seconds")
+            raise SettingsError(f"draft.every is {self.every}; it must be more than 0 seconds")
 
 
-def from_settings(settings: Mapping[str, Any]) -> DraftSettings:
-    """The settings under "draft". ValueError: one that is not known, or out of its range."""
-    draft, known = settings.get("draft") or {}, {field.name for field in dataclasses.fields(DraftSettings)}
-    if not isinstance(draft, Mapping):
-        raise ValueError("draft must be an object of settings")
-    for name in draft:
+def from_settings(settings: Settings) -> DraftSettings:
+    """The settings under "draft"; the table, its key and tenants are those of all parts. SettingsError: what is not known or not allowed."""
+    known = {field.name for field in dataclasses.fields(DraftSettings)} - {"tenants"}
+    if not isinstance(settings.draft, dict):
+        raise SettingsError("draft must be an object of settings")
+    for name in settings.draft:
         if name not in known:
-            raise ValueError(f"there is no setting draft.{name}; there are {', '.join(sorted(known))}")
-    return DraftSettings(**draft)
-
-
-def read_settings() -> Dict[str, Any]:
-    """All settings of the environment variable WANE_VLLM; none where it is not set."""
-    given = os.environ.get("WANE_VLLM", "").strip()
-    if not given:
-        return {}
-    if not given.startswith("{"):
-        with open(given, encoding="utf-8") as file:
-            given = file.read()
-    settings = json.loads(given)
-    if not isinstance(settings, dict):
-        raise ValueError("WANE_VLLM must hold an object of settings")
-    return settings
+            raise SettingsError(f"there is no setting draft.{name}; there are {', '.join(sorted(known))}")
+    return DraftSettings(**{"table": settings.table, "key": settings.table_key, "tenants": settings.tenants, **settings.draft})
 
 
 # ------------------------------------------------------------------------ chances
@@ -274,11 +260,11 @@ class Drafts:
 
     `bind` hands it the runner whose rows it sees: then a row's request is known, and with it its tenant:
     sampling_params.extra_args["wane_tenant"] (over HTTP: "vllm_xargs": {"wane_tenant": "anna"}). Without it rows are recognised by their
-    tokens, all of them, and all are the settings' tenant's.
+    tokens, all of them; where there are several tenants, nobody knows whose they are, and only their own text is drafted from.
     """
 
     def __init__(self, vllm_config: Any, settings: Optional[DraftSettings] = None, origin: Optional[wane.Origin] = None) -> None:
-        self.settings = from_settings(read_settings()) if settings is None else settings
+        self.settings = from_settings(current()) if settings is None else settings
         model, speculative = vllm_config.model_config, vllm_config.speculative_config
         self.most = min(int(speculative.num_speculative_tokens), self.settings.most)
         self.length_most, self.vocab_size = int(model.max_model_len), int(model.get_vocab_size())
@@ -336,13 +322,14 @@ class Drafts:
     # ------------------------------------------------------------------ whose row
 
     def _request(self, i: int) -> Tuple[Optional[str], Optional[str], bool]:
-        """A row's name and tenant (None: it named one that is no text), and whether its ids are all that the model sees of it."""
+        """A row's name and tenant (None: nobody knows it), and whether its ids are all that the model sees of it."""
+        one = self.settings.tenants == "one"
         if self._runner is None:
-            return None, self.settings.tenant, not self.embeds
+            return None, self.settings.tenant if one else None, not self.embeds
         name = self._runner.input_batch.req_ids[i]
         request = self._runner.requests[name]
         extra = getattr(request.sampling_params, "extra_args", None) or {}
-        tenant = extra.get("wane_tenant", self.settings.tenant)
+        tenant = self.settings.tenant if one else extra.get("wane_tenant", self.settings.tenant)
         return name, tenant if isinstance(tenant, str) else None, getattr(request, "prompt_embeds", None) is None
 
     def _sequence(self, i: int, sampled: Sequence[int], row: np.ndarray) -> Optional[Running]:

@@ -38,7 +38,7 @@ def _base() -> type:
     if current_platform.is_cuda_alike():
         from vllm.v1.worker.gpu_worker import Worker
         return Worker
-    raise RuntimeError(f"wane knows no worker for {current_platform.device_name}; without --worker-cls all rows are of one tenant")
+    raise RuntimeError(f"wane knows no worker for {current_platform.device_name}; without --worker-cls rows have no tenants")
 
 
 @functools.lru_cache(maxsize=1)

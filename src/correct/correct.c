@@ -219,9 +219,24 @@ static int correct(struct draw *d, int32_t plain, int *status) {
     return ruled;
 }
 
+int wane__correction_draw_again(struct wane__correction *c, struct wane__sampler *sampler,
+                                struct wane__source *source, uint64_t index, int votes,
+                                struct wane__choice *choice, wane_error *error) {
+    struct wane__corrected
+        did; /* not counted: the token was, and what it is now is said by whoever asks for this */
+    c->more_votes = votes;
+    int status = wane__correction_draw(c, sampler, source, index, choice, &did, error);
+    c->more_votes = 0;
+    return status;
+}
+
 int wane__correction_draw(struct wane__correction *c, struct wane__sampler *sampler,
                           struct wane__source *source, uint64_t index, struct wane__choice *choice,
                           struct wane__corrected *did, wane_error *error) {
+    if (c->mode == WANE_MODE_OFF) {
+        *did = (struct wane__corrected){0};
+        return wane__sampler_draw(sampler, source, index, choice, error);
+    }
     struct draw d = {.c = c, .sampler = sampler, .source = source, .index = index, .did = did};
     bool clamps = c->part[WANE__PART_CLAMP];
     int status = WANE_OK;

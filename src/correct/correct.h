@@ -61,9 +61,13 @@ void wane__correction_init(struct wane__correction *correction, const wane_quali
                            struct wane__rules *rules);
 /* As wane__sampler_steer: the dialogue's length then has no say in the temperature. NAN: the request's own again. */
 void wane__correction_steer(struct wane__correction *correction, float temperature);
-/* Draw the reply's token `index`, in the place of wane__sampler_draw, whose contract holds. Not in mode OFF. Allocates nothing. */
+/* Draw the reply's token `index`, in the place of wane__sampler_draw, whose contract holds; in mode OFF it is that. Allocates nothing. */
 int wane__correction_draw(struct wane__correction *correction, struct wane__sampler *sampler,
                           struct wane__source *source, uint64_t index, struct wane__choice *choice,
                           struct wane__corrected *did, wane_error *error);
+/* The same token once more, by the same random numbers, with so many more votes over votes. In mode WANE, where anything is corrected. */
+int wane__correction_draw_again(struct wane__correction *correction, struct wane__sampler *sampler,
+                                struct wane__source *source, uint64_t index, int votes,
+                                struct wane__choice *choice, wane_error *error);
 
 #endif

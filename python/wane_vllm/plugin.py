@@ -1,0 +1,10 @@
+"""What vLLM calls in each of its processes (entry point vllm.general_plugins)."""
+from __future__ import annotations
+
+from . import metrics, settings
+
+
+def register() -> None:
+    """Read the settings, so that what is wrong with them ends the start and no request; make room for the counters. May be called again."""
+    settings.current()
+    metrics.prepare()
