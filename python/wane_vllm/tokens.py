@@ -1,9 +1,11 @@
 """
-What wane must know of a Hugging Face tokenizer: the bytes of each token, and with them the digest that tables and traces name a tokenizer by. It is the
-one that wane computes of a GGUF file of the same model, so that what `wane serve` recorded is good in vLLM, and the other way round.
+What wane must know of a Hugging Face tokenizer: the bytes of each token, and with them the digest that tables and traces name a
+tokenizer by. It is the one that wane computes of a GGUF file of the same model, so that what `wane serve` recorded is good in vLLM, and
+the other way round.
 
-Takes any object with `get_vocab()`; `added_tokens_decoder` says which tokens were added. Byte-level vocabularies (GPT-2, Llama 3, Qwen, SmolLM) and those in
-the style of SentencePiece (Llama 2, Mistral, Gemma) are known; any other is refused, since a wrong digest would let foreign tables in.
+Takes any object with `get_vocab()`; `added_tokens_decoder` says which tokens were added. Byte-level vocabularies (GPT-2, Llama 3, Qwen,
+SmolLM) and those in the style of SentencePiece (Llama 2, Mistral, Gemma) are known; any other is refused, since its digest would be none
+that wane computes.
 """
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _SPACE = "\u2581"
 
 @functools.lru_cache(maxsize=1)
 def _byte_of() -> Dict[str, int]:
-    """The 256 characters that stand for bytes in byte-level vocabularies: printable ones for themselves, the others from U+0100 on, in order."""
+    """The 256 characters that stand for bytes: printable ones for themselves, the others from U+0100 on, in order."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (byte for byte in range(256) if byte not in printable)
     return {**{chr(byte): byte for byte in printable}, **{chr(0x100 + i): byte for i, byte in enumerate(others)}}
@@ -45,7 +47,7 @@ def _added(name: str, special: bool) -> bytes:
 
 
 def _style_of(plain: Dict[str, int]) -> Any:
-    """Byte-level vocabularies write a blank as U+0120 and never U+2581, which there is three characters; those of SentencePiece write U+2581."""
+    """Byte-level vocabularies write a blank as U+0120, and U+2581 as three characters; those of SentencePiece write a blank as U+2581."""
     if any(name.startswith(_SPACE) for name in plain):
         return _sentence_piece
     if any(name.startswith("\u0120") for name in plain):
@@ -54,23 +56,24 @@ def _style_of(plain: Dict[str, int]) -> Any:
 
 
 def _special(tokenizer: Any) -> Dict[int, Optional[bool]]:
-    """Ids of added tokens, and whether they are special. Tokenizers of the slow kind count those of their base vocabulary among them, too."""
+    """Ids of added tokens, and whether they are special."""
     added = getattr(tokenizer, "added_tokens_decoder", None) or {}
     return {int(i): bool(getattr(token, "special", True)) for i, token in added.items()}
 
 
 def token_bytes(tokenizer: Any, vocab_size: int = 0) -> List[bytes]:
     """
-    The bytes of each token by id; added and control tokens by their names; b"" for ids without a token. `vocab_size`: the model's; there are exactly so
-    many entries. Models' matrices are often padded: the ids behind the tokenizer's are b"", and tokens that the model has no row for are left out, as in a
-    GGUF file. 0: as many as the tokenizer has. ValueError: a kind of vocabulary that is not known here.
+    The bytes of each token by id; added and control tokens by their names; b"" for ids without a token. `vocab_size`: the model's; there
+    are exactly so many entries. Models' matrices are often padded: the ids behind the tokenizer's are b"", and so are those that a
+    tokenizer read from a GGUF file calls [PAD151665]; tokens that the model has no row for are left out. 0: as many as the tokenizer has.
+    ValueError: a kind of vocabulary that is not known here.
     """
     vocabulary, special = tokenizer.get_vocab(), _special(tokenizer)
     style = _style_of({name: i for name, i in vocabulary.items() if i not in special})
     count = vocab_size or 1 + max(vocabulary.values())
     out = [b""] * count
     for name, i in vocabulary.items():
-        if 0 <= i < count:
+        if 0 <= i < count and name != f"[PAD{i}]":
             out[i] = _added(name, special[i]) if i in special else style(name)
     return out
 
@@ -83,8 +86,9 @@ def _model_of(model: str) -> str:
 
 def origin_of(tokenizer: Any, model: str = "", vocab_size: int = 0) -> wane.Origin:
     """
-    Whose a table or a trace is. `model`: its digest, 32 hex digits; or a file, whose digest is taken; or else its name, which is digested; "": any model of
-    this tokenizer. `vocab_size`: rows of the model's head (vLLM: `model_config.get_vocab_size()`); 0: as many as the tokenizer has.
+    Whose a table or a trace is. `model`: its digest, 32 hex digits; or a file, whose digest is taken; or else its name, which is digested;
+    "": any model of this tokenizer. `vocab_size`: rows of the model's head (vLLM: `model_config.get_vocab_size()`); 0: as many as the
+    tokenizer has.
     """
     pieces = token_bytes(tokenizer, vocab_size)
     return wane.Origin(_model_of(model), wane.tokenizer_digest(pieces), len(pieces))
