@@ -10,7 +10,7 @@ MODEL ?= smollm2-135m
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build serve test test-ray models install format lint bench report clean distclean
+.PHONY: help build serve test test-ray test-vllm models install format lint bench report clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -29,6 +29,10 @@ test: ## run the whole suite (ARGS="unit api": only those stages)
 test-ray: build ## build tables on a real Ray of two nodes (fetches Ray; ARGS: pytest's)
 	@scripts/build release bench_make_traces
 	@tests/ray/run $(ARGS)
+
+test-vllm: build ## the plug-ins in a real vLLM on this machine's CPU (fetches vLLM, 9 GB; ARGS: pytest's)
+	@scripts/build release wane_parts rows_layer
+	@tests/vllm/run $(ARGS)
 
 models: ## fetch all four models (1.9 GB)
 	@scripts/deps build

@@ -319,6 +319,11 @@ def test_settings_refused(given, word):
         settings.parse(given)
 
 
+def test_the_settings_that_ship():
+    shipped = settings.read(str(ROOT / "deploy" / "fleet" / "vllm.json"))
+    assert shipped.mode == "wane" and shipped.tenants == "key" and shipped.record is not None and shipped.domains["legal"].doubt_budget == 2
+
+
 def test_settings_from_files(tmp_path):
     path = tmp_path / "s.json"
     path.write_text('{"mode": "wane", "quality": {"fuse": "loop"}, "domains": {"legal": {"doubt_budget": 2}}}')

@@ -30,7 +30,7 @@ import numpy as np
 
 import wane
 
-from . import copies
+from . import copies, metrics
 from .settings import Settings, SettingsError, current
 from .tokens import origin_of
 
@@ -244,6 +244,10 @@ class _Reloads:
 _COUNTERS = ("steps", "rows", "drafts", "proposed", "accepted", "cut", "backoffs", "reloads", "faults", "seconds",
              *(f"{what}_{source}" for what in ("drafts", "proposed", "accepted") for source in _SOURCES))
 
+#: Under which names of metrics.py, and which of their labels' values.
+_EXPORTED = {"drafts": ("wane_draft_blocks", ""), "backoffs": ("wane_draft_backoffs", ""), "reloads": ("wane_table_reloads", ""),
+             **{f"{what}_{source}": (f"wane_draft_{what}", source) for what in ("proposed", "accepted") for source in _SOURCES}}
+
 
 def _origin(model_config: Any) -> wane.Origin:
     """Of the tokenizer that vLLM loaded, and of any model with it: whatever a table proposes is verified."""
@@ -274,6 +278,9 @@ class Drafts:
         self._reloads = None
         if self.settings.table is not None:
             self._reloads = _Reloads(self.settings, _origin(model) if origin is None else origin)
+        parallel = getattr(vllm_config, "parallel_config", None)
+        self._exports = metrics.counters() if getattr(parallel, "rank", 0) == 0 else None
+        self._told: Dict[str, int] = {}
         self._runner: Any = None
         self._named: Dict[str, Running] = {}
         self._unnamed: List[Running] = []
@@ -317,7 +324,18 @@ class Drafts:
         self._rows = rows
         self._forget()
         self.counters["seconds"] += time.perf_counter() - begun
+        self._export()
         return out
+
+    def _export(self) -> None:
+        """What was counted since the last time joins the numbers of all parts, once for all ranks."""
+        if self._exports is None:
+            return
+        for name, (family, label) in _EXPORTED.items():
+            more = int(self.counters[name]) - self._told.get(name, 0)
+            if more > 0:
+                self._exports.add(family, label, more)
+                self._told[name] = self._told.get(name, 0) + more
 
     # ------------------------------------------------------------------ whose row
 

@@ -39,7 +39,7 @@ FAMILIES: Tuple[Tuple[str, str, Tuple[str, ...], str], ...] = (
     ("wane_draft_proposed", "source", ("table", "text"), "Tokens verified ahead, by where they came from."),
     ("wane_draft_accepted", "source", ("table", "text"), "Of these, tokens that were drawn."),
     ("wane_draft_blocks", "", ("",), "Blocks verified."),
-    ("wane_draft_backoffs", "", ("",), "Times that a sequence stopped drafting for a while."),
+    ("wane_draft_backoffs", "", ("",), "Steps in which a sequence's draft was held back, for it had lost more than it gained."),
     ("wane_table_reloads", "", ("",), "Tables that were opened while running."),
 )
 

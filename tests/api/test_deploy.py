@@ -266,6 +266,22 @@ def test_systemd_command(name):
     assert int(re.search(r"(?m)^TimeoutStopSec=(\d+)$", text)[1]) * 1000 > grace
 
 
+def test_vllm_unit(tmp_path):
+    """A unit that systemd takes, whose settings are ones that the plug-ins take and whose middleware is there."""
+    text = read("deploy/fleet", "vllm@.service")
+    if shutil.which("systemd-analyze"):
+        unit, program = tmp_path / "vllm@8081.service", tmp_path / "vllm"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        unit.write_text(text.replace("/opt/vllm/bin/vllm", str(program)))
+        assert run("systemd-analyze", "verify", "--man=no", str(unit)) == ""
+    module, name = re.search(r"--middleware (\S+)\.(\w+) ", text).groups()
+    source = read("python", *module.split(".")[:-1], module.split(".")[-1] + ".py")
+    assert f"class {name}" in source
+    known = set(re.findall(r"(?m)^    (\w+): ", read("python/wane_vllm", "settings.py").split("class Settings")[1].split("@property")[0]))
+    assert set(json.loads(read("deploy/fleet", "vllm.json"))) <= known
+
+
 # -------------------------------------------------------------------- config
 
 @pytest.mark.parametrize("name", sorted(os.listdir(os.path.join(DEPLOY, "config"))))

@@ -85,6 +85,7 @@ def test_decisions_are_those_of_the_layer(llm, seen, profile, tmp_path):
         tokens += len(said)
         rejects += sum(v["reject"] for v in verdicts[:len(said)])
         judged += sum(v["judged"] for v in verdicts[:len(said)])
+    llm.generate(["a"], [SamplingParams(max_tokens=1)], use_tqdm=False)  # ends are seen when the next step begins
     after = {name: engine.counted(name) - count for name, count in before.items()}
     assert after["wane_gate_judged"] == judged > 100 and after["wane_gate_rejects"] == rejects > 10
     assert after["wane_governor_tokens"] == tokens
