@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """
-What vLLM's CPU path spends on the head and the sampler, and what wane's certified head makes of it: shares of a step, both ways interleaved in one
-engine, tokens compared.
+What vLLM's CPU path spends on the head and the sampler, and what wane's certified head makes of it: shares of a step, both ways
+interleaved in one engine, tokens compared.
 
-    python bench/vllm_head.py MODEL [--batches 1,4] [--tokens 100] [--rounds 3] [--always] [--compiled] [--sketch FILE] [--threads N] [--json FILE]
+    python bench/vllm_head.py MODEL [--batches 1,4] [--tokens 100] [--rounds 3] [--always] [--compiled] [--sketch FILE] [--threads N]
+    [--json FILE]
 
-MODEL is a folder of safetensors. Needs vLLM for CPUs, and wane_vllm beside it (installed, or by PYTHONPATH). All requests are greedy. First the rows
-for the sketch are gathered from sampled replies, unless --sketch names a file that is there. Then rounds of the same prompts go without the head and
-with it. --always takes the head wherever it is certain, also where it is slower: for comparing tokens. --compiled lets vLLM compile the model
-(minutes). Times are medians of decode steps, in milliseconds; `forward`, `logits`, `sample` and `step` are clocks around the calls of vLLM's
-runner that carry these names. Exit code 1: a token differed.
+MODEL is a folder of safetensors. Needs vLLM for CPUs, and wane_vllm beside it (installed, or by PYTHONPATH). All requests are greedy.
+First the rows for the sketch are gathered from other replies, unless --sketch names a file that is there. Then rounds of the same
+prompts go without the head and with it. --always takes the head wherever it is certain, also where it is slower: for comparing tokens.
+--compiled lets vLLM compile the model (minutes). Times are medians of decode steps, in milliseconds; `forward`, `logits`, `sample` and
+`step` are clocks around the calls of vLLM's runner that carry these names. Exit code 1: a token differed.
 """
 import argparse
 import json
@@ -19,9 +20,10 @@ import sys
 import time
 
 PROMPTS = ["The capital of France is", "Once upon a time there was a small", "def fibonacci(n):\n", "The three laws of thermodynamics are",
-           "To make bread, you need", "In 1969, the first", "A list of ten animals:\n1.", "The main cause of the war was", "Dear Sir or Madam,",
-           "import numpy as np\n\n", "Photosynthesis is the process", "Q: What is 17 times 23?\nA:", "She opened the letter and", "SELECT name FROM",
-           "The difference between a virus and a bacterium is", "1, 1, 2, 3, 5, 8,", "Chapter 1\n\nIt was a dark night, and", "My favourite recipe:",
+           "To make bread, you need", "In 1969, the first", "A list of ten animals:\n1.", "The main cause of the war was",
+           "Dear Sir or Madam,", "import numpy as np\n\n", "Photosynthesis is the process", "Q: What is 17 times 23?\nA:",
+           "She opened the letter and", "SELECT name FROM", "The difference between a virus and a bacterium is", "1, 1, 2, 3, 5, 8,",
+           "Chapter 1\n\nIt was a dark night, and", "My favourite recipe:",
            "According to the contract, the tenant", "<html>\n<head>\n", "The Pacific Ocean is", "Breaking news:", "class Stack:\n    def",
            "Translate to German: Good morning, how are you?"]
 
@@ -65,8 +67,8 @@ def engine(args):
     head.register()
     known = {entry.value for entry in head.metadata.entry_points(group="vllm.logits_processors")}
     mine = [] if "wane_vllm.head:HeadWatch" in known else [head.HeadWatch]
-    llm = LLM(model=args.model, enforce_eager=not args.compiled, max_model_len=1024, max_num_seqs=max(4, *args.batches), max_num_batched_tokens=1024,
-              enable_prefix_caching=False, logits_processors=mine or None)
+    llm = LLM(model=args.model, enforce_eager=not args.compiled, max_model_len=1024, max_num_seqs=max(4, *args.batches),
+              max_num_batched_tokens=1024, enable_prefix_caching=False, logits_processors=mine or None)
     return llm, head
 
 
@@ -89,7 +91,8 @@ def compare(llm, head, place, clock, batch, args):
     params = SamplingParams(temperature=0, max_tokens=args.tokens, ignore_eos=True)
     times, same, tokens, before = {"off": {}, "on": {}}, 0, 0, dict(place.counts)
     place.paces.pop(batch, None)
-    llm.generate(PROMPTS[:batch], SamplingParams(temperature=0, max_tokens=3 * head.TRIES, ignore_eos=True), use_tqdm=False)  # finds the pace
+    pace = SamplingParams(temperature=0, max_tokens=3 * head.TRIES, ignore_eos=True)
+    llm.generate(PROMPTS[:batch], pace, use_tqdm=False)
     for number in range(args.rounds):
         prompts = [PROMPTS[(number * batch + at) % len(PROMPTS)] + " " * (number * batch // len(PROMPTS)) for at in range(batch)]
         said = {}
@@ -104,8 +107,8 @@ def compare(llm, head, place, clock, batch, args):
         say(f"batch {batch}, round {number + 1} of {args.rounds}: {tokens} tokens, {tokens - same} differ")
     medians = {mode: {name: round(statistics.median(values), 3) for name, values in kinds.items()} for mode, kinds in times.items()}
     counts = {name: place.counts[name] - before[name] for name in place.counts}
-    return {"batch": batch, "steps": len(times["off"]["step"]), "off": medians["off"], "on": medians["on"], "tokens": tokens, "differ": tokens - same,
-            "counts": counts, "gain": round(medians["off"]["step"] / medians["on"]["step"], 3)}
+    return {"batch": batch, "steps": len(times["off"]["step"]), "off": medians["off"], "on": medians["on"], "tokens": tokens,
+            "differ": tokens - same, "counts": counts, "gain": round(medians["off"]["step"] / medians["on"]["step"], 3)}
 
 
 def main():
@@ -123,8 +126,8 @@ def main():
     llm, head = engine(args)
     place, clock = head.places[0], Clock()
     runner = llm.llm_engine.model_executor.driver_worker.worker.model_runner
-    for thing, method, name in ((runner, "_model_forward", "forward"), (runner.model, "compute_logits", "logits"), (runner, "_sample", "sample"),
-                                (llm.llm_engine, "step", "step")):
+    for thing, method, name in ((runner, "_model_forward", "forward"), (runner.model, "compute_logits", "logits"),
+                                (runner, "_sample", "sample"), (llm.llm_engine, "step", "step")):
         clock.around(thing, method, name)
     gather(llm, place, args.tokens)
     results = []

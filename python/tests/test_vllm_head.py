@@ -1,4 +1,4 @@
-"""wane_vllm.head without vLLM: the chosen token against dense heads of many sums, the watch over a batch, the place from gathering to the choice."""
+"""wane_vllm.head without vLLM: the chosen token against dense heads of many sums, the watch over a batch, the place up to the choice."""
 import types
 
 import numpy as np
@@ -21,8 +21,8 @@ def floats(taken):
 def sums(weights, row):
     """The same products summed in float32 in several orders, rounded as a dense head of bfloat16 does."""
     products = weights * row
-    ways = [np.cumsum(products, axis=1, dtype=np.float32)[:, -1], np.cumsum(products[:, ::-1], axis=1, dtype=np.float32)[:, -1], products.sum(axis=1),
-            np.cumsum(products.reshape(len(products), 8, -1).sum(axis=1), axis=1, dtype=np.float32)[:, -1]]
+    ways = [np.cumsum(products, axis=1, dtype=np.float32)[:, -1], np.cumsum(products[:, ::-1], axis=1, dtype=np.float32)[:, -1],
+            products.sum(axis=1), np.cumsum(products.reshape(len(products), 8, -1).sum(axis=1), axis=1, dtype=np.float32)[:, -1]]
     return [head.rounded(way, "bf16") for way in ways]
 
 
@@ -84,14 +84,15 @@ class Params:
 
     __struct_fields__ = ("temperature", "logprobs", "min_tokens", "bad_words", "max_tokens", "repetition_penalty", "of_tomorrow")
 
-    def __init__(self, temperature=1.0, logprobs=None, min_tokens=0, bad_words=None, max_tokens=16, repetition_penalty=1.0, of_tomorrow=None):
+    def __init__(self, temperature=1.0, logprobs=None, min_tokens=0, bad_words=None, max_tokens=16, repetition_penalty=1.0,
+                 of_tomorrow=None):
         self.__dict__.update({name: value for name, value in locals().items() if name != "self"})
 
 
 def test_plain():
     assert head.plain(Params(0.0)) and head.plain(Params(0.0, max_tokens=5, bad_words=[], repetition_penalty=1))
-    for other in (Params(), Params(0.0, logprobs=0), Params(0.0, min_tokens=3), Params(0.0, bad_words=["x"]), Params(0.0, repetition_penalty=1.1),
-                  Params(0.0, of_tomorrow=False), Params(0.0, of_tomorrow=np.zeros(2)), None):
+    for other in (Params(), Params(0.0, logprobs=0), Params(0.0, min_tokens=3), Params(0.0, bad_words=["x"]),
+                  Params(0.0, repetition_penalty=1.1), Params(0.0, of_tomorrow=False), Params(0.0, of_tomorrow=np.zeros(2)), None):
         assert not head.plain(other)
 
 
@@ -157,7 +158,8 @@ class Engine:
         self.weights, self.wrong = floats(weights), False
 
     def ask(self, place, hidden):
-        return place.logits(hidden, lambda: self.dense(hidden), lambda tokens, logits: ("some", tokens.tolist()), lambda made: made.argmax(axis=1))
+        return place.logits(hidden, lambda: self.dense(hidden), lambda tokens, logits: ("some", tokens.tolist()),
+                            lambda made: made.argmax(axis=1))
 
     def dense(self, hidden):
         logits = head.rounded((hidden.astype(np.float64) @ self.weights.T.astype(np.float64)).astype(np.float32), "bf16")
@@ -182,7 +184,8 @@ def test_place(case, tmp_path, monkeypatch, kept):
     pace.times["head"].extend([1.0] * head.TRIES)
     pace.times["dense"].extend([2.0] * head.TRIES)
     answers = [engine.ask(place, hidden[row:row + 1]) for row in range(100, 300)]
-    some = [int(answer[1][0]) == engine.dense(hidden[row:row + 1]).argmax() for row, answer in zip(range(100, 300), answers) if answer[0] == "some"]
+    some = [int(answer[1][0]) == engine.dense(hidden[row:row + 1]).argmax() for row, answer in zip(range(100, 300), answers)
+            if answer[0] == "some"]
     assert all(some) and len(some) == place.counts["head"] > 100 and place.counts["open"] + len(some) == 200
     pace.times["dense"].extend([1.0] * head.TRIES)
     assert isinstance(engine.ask(place, hidden[:1]), np.ndarray) and place.counts["dense"] == 1

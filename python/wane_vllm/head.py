@@ -1,13 +1,13 @@
 """
 The certified head in vLLM's CPU path: the token of a greedy step, without the product with the whole vocabulary.
 
-Owns the choice of the token, the watch over a batch's sampling parameters, and the layer that stands in the place of vLLM's `LogitsProcessor`
-layer. vLLM is extended by what it offers for that: `PluggableLayer.register_oot`, called by a `vllm.general_plugins` entry point, and a logits
-processor, which vLLM tells about a batch before the model runs. Nothing of vLLM is replaced behind its back.
+Owns the choice of the token, the watch over a batch's sampling parameters, and the layer that stands in the place of vLLM's
+`LogitsProcessor` layer. vLLM is extended by what it offers for that: `PluggableLayer.register_oot`, called by a `vllm.general_plugins`
+entry point, and a logits processor, which vLLM tells about a batch before the model runs. Nothing of vLLM is replaced behind its back.
 
-Refuses whatever is not plainly greedy: a batch with one request that samples, wants logprobs, or has its logits read or changed, takes vLLM's own
-product. So does a row whose winner hangs on roundings that nobody promises, a head that is not unquantized on one CPU, and a batch size at which the
-product is the faster one. Weights must not change while they are served.
+Refuses whatever is not plainly greedy: a batch with one request that samples, wants logprobs, or has its logits read or changed, takes
+vLLM's own product. So does a row whose winner hangs on roundings that nobody promises, a head that is not unquantized on one CPU, and a
+batch size at which the product is the faster one. Weights must not change while they are served.
 """
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ EVERY = 512
 #: The head must be faster than the product by this much.
 GAIN = 0.97
 
-#: Fields of SamplingParams that neither read nor change the logits of a greedy step. Any other one, and any that a later vLLM adds, must have its default.
+#: Fields of SamplingParams that neither read nor change the logits of a greedy step. Any other one, and any that a later vLLM adds, must have
+#: its default.
 HARMLESS = frozenset((
     "n", "temperature", "seed", "stop", "stop_token_ids", "ignore_eos", "max_tokens", "detokenize", "skip_special_tokens",
-    "spaces_between_special_tokens", "include_stop_str_in_output", "output_kind", "stream_interval", "skip_clone", "output_text_buffer_length",
-    "_eos_token_id", "_all_stop_token_ids", "skip_reading_prefix_cache", "repetition_detection", "flat_logprobs", "extra_args",
+    "spaces_between_special_tokens", "include_stop_str_in_output", "output_kind", "stream_interval", "skip_clone",
+    "output_text_buffer_length", "_eos_token_id", "_all_stop_token_ids", "skip_reading_prefix_cache", "repetition_detection", "flat_logprobs", "extra_args",
     "top_k", "top_p", "min_p"))  # the last three: vLLM resets them for a greedy request, and its greedy path never looks at them
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the environment says: WANE_VLLM_HEAD=1 switches the head on, _SKETCH is its file, _THREADS and _SIGMAS are those of wane.Head."""
+    """What the environment says: WANE_VLLM_HEAD=1 switches the head on, _SKETCH is its file, _THREADS, _SIGMAS are those of wane.Head."""
 
     on: bool = False
     sketch: Optional[str] = None
@@ -88,11 +89,12 @@ def rounded(values: NDArray[Any], kind: str) -> NDArray[np.float32]:
 
 class Chooser:
     """
-    The token that a dense head chooses whose logits are sums in float32, in any order, rounded to the type of the weights, the first among equals.
+    The token that a dense head chooses whose logits are sums in float32, in any order, rounded to the type of the weights, the first among
+    equals.
 
-    A sum of d products in float32 lies within g = d·u / (1 - d·u) times the sum of their sizes of the exact one, u = 2^-24, in whatever order it is
-    made. So the exact logit says between which two rounded ones the dense logit lies. A row has a winner where the winner's lower one beats the
-    others' upper ones. Else it is open: the order of the sum would decide.
+    A sum of d products in float32 lies within g = d·u / (1 - d·u) times the sum of their sizes of the exact one, u = 2^-24, in whatever
+    order it is made. So the exact logit says between which two rounded ones the dense logit lies. A row has a winner where the winner's
+    lower one beats the others' upper ones. Else it is open: the order of the sum would decide.
 
     `weights`: (V, d), float32, float16, or the bits of bfloat16 as int16 or uint16.
     """
@@ -161,7 +163,9 @@ def _defaults(kind: type) -> Dict[str, Any]:
 
 def plain(params: Any) -> bool:
     """Is this request's token the first of the largest logits, and do its logits serve nothing else?"""
-    return params is not None and params.temperature < 1e-5 and all(_same(getattr(params, name), value) for name, value in _defaults(type(params)).items())
+    if params is None or params.temperature >= 1e-5:
+        return False
+    return all(_same(getattr(params, name), value) for name, value in _defaults(type(params)).items())
 
 
 class Watch:
@@ -212,8 +216,8 @@ def _others(config: Any) -> List[type]:
 
 class HeadWatch(_Told):  # type: ignore[misc, valid-type]
     """
-    The logits processor that changes nothing: vLLM tells it which requests a step has, before the model runs. Another one that is loaded keeps the head
-    off, unless its class has `leaves_best(params)`, True for requests whose logits it neither reads nor changes.
+    The logits processor that changes nothing: vLLM tells it which requests a step has, before the model runs. Another one that is loaded
+    keeps the head off, unless its class has `leaves_best(params)`, True for requests whose logits it neither reads nor changes.
     """
 
     def __init__(self, vllm_config: Any, device: Any = None, is_pin_memory: bool = False) -> None:
@@ -266,8 +270,8 @@ class Pace:
 
 class Place:
     """
-    One layer's certified head, from the rows that its sketch is made of to the step-by-step choice. `logits` is its only question. `counts` says
-    what answered: "gather" (no sketch yet), "dense" (the faster one), "both", "open" (a row had no certain winner), "head".
+    One layer's certified head, from the rows that its sketch is made of to the step-by-step choice. `logits` is its only question.
+    `counts` says what answered: "gather" (no sketch yet), "dense" (the faster one), "both", "open" (a row had no certain winner), "head".
     """
 
     def __init__(self, options: Options, cores: Optional[Sequence[int]] = None) -> None:
@@ -289,7 +293,9 @@ class Place:
         if self._thread is not None:
             self._thread.join()
         if self.chooser is not None:
-            self.off, self.chooser = "closed", self.chooser.head.close()  # type: ignore[func-returns-value]
+            self.off = "closed"
+            self.chooser.head.close()
+            self.chooser = None
 
     def stop(self, reason: str) -> None:
         """Dense from now on."""
@@ -334,8 +340,8 @@ class Place:
     def logits(self, hidden: NDArray[np.float32], dense: Callable[[], Any], fill: Callable[[NDArray[Any], NDArray[Any]], Any],
                best: Callable[[Any], NDArray[Any]]) -> Any:
         """
-        Logits of a plain batch. `dense()` makes all of them, `fill(tokens, logits)` some, `best(logits)` names each row's first largest. Only
-        after `prepare` has led to a chooser.
+        Logits of a plain batch. `dense()` makes all of them, `fill(tokens, logits)` some, `best(logits)` names each row's first largest.
+        Only after `prepare` has led to a chooser.
         """
         pace = self.paces.setdefault(len(hidden), Pace())
         if pace.both():
@@ -448,7 +454,7 @@ def _layer(base: Any, options: Options, cores: Optional[Sequence[int]]) -> Any:
 
 
 def register() -> None:
-    """For the entry point group `vllm.general_plugins`; HeadWatch belongs into `vllm.logits_processors`. Does nothing unless the head is switched on."""
+    """For the entry point group `vllm.general_plugins`; HeadWatch belongs into `vllm.logits_processors`. Nothing unless it is switched on."""
     options = Options.of_environment()
     if not options.on:
         return
