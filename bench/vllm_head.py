@@ -80,6 +80,9 @@ def gather(llm, place, tokens):
         prompts = [f"{prompt} {PROMPTS[(at + number) % len(PROMPTS)] if number else ''}" for at, prompt in enumerate(PROMPTS)]
         llm.generate(prompts, SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True), use_tqdm=False)
         number += 1
+        say(f"gathering, {number}: {place.counts['gather']} steps")
+        if number > 20 or not place.counts["gather"]:
+            sys.exit("vLLM's layer was never asked for a plain batch")
     if place.off:
         sys.exit(f"the head is off: {place.off}")
     say(f"sketch after {time.perf_counter() - start:.0f} s: {place.chooser.head.facts}")

@@ -213,5 +213,6 @@ def test_no_number_is_left_to_the_product(chooser):
 def test_fields_of_this_vllm():
     params = pytest.importorskip("vllm").SamplingParams
     assert head.HARMLESS <= set(params.__struct_fields__)
-    assert head.plain(params(temperature=0, stop=["x"], ignore_eos=True)) and not head.plain(params(temperature=0, logprobs=1))
+    assert head.plain(params(temperature=0, stop=["x"], ignore_eos=True, watermarking=False)) and not head.plain(params(temperature=0, logprobs=1))
     assert not head.plain(params(temperature=0, logit_bias={1: 2.0})) and not head.plain(params(temperature=0.5))
+    assert not head.plain(params(temperature=0, watermarking=True))

@@ -47,13 +47,15 @@ EVERY = 512
 #: The head must be faster than the product by this much.
 GAIN = 0.97
 
-#: Fields of SamplingParams that neither read nor change the logits of a greedy step. Any other one, and any that a later vLLM adds, must have
-#: its default.
+#: Fields of SamplingParams that neither read nor change the logits of a greedy step. Any other one, and any that a later vLLM adds, must
+#: have its default.
 HARMLESS = frozenset((
     "n", "temperature", "seed", "stop", "stop_token_ids", "ignore_eos", "max_tokens", "detokenize", "skip_special_tokens",
     "spaces_between_special_tokens", "include_stop_str_in_output", "output_kind", "stream_interval", "skip_clone",
-    "output_text_buffer_length", "_eos_token_id", "_all_stop_token_ids", "skip_reading_prefix_cache", "repetition_detection", "flat_logprobs", "extra_args",
-    "top_k", "top_p", "min_p"))  # the last three: vLLM resets them for a greedy request, and its greedy path never looks at them
+    "output_text_buffer_length", "_eos_token_id", "_all_stop_token_ids", "skip_reading_prefix_cache", "repetition_detection", "flat_logprobs",
+    "extra_args", "_watermarking_skipped",
+    "watermarking",  # looked at below: vLLM makes it False where there is no watermark
+    "top_k", "top_p", "min_p"))  # vLLM resets these three for a greedy request, and its greedy path never looks at them
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def _defaults(kind: type) -> Dict[str, Any]:
 
 def plain(params: Any) -> bool:
     """Is this request's token the first of the largest logits, and do its logits serve nothing else?"""
-    if params is None or params.temperature >= 1e-5:
+    if params is None or params.temperature >= 1e-5 or getattr(params, "watermarking", None):
         return False
     return all(_same(getattr(params, name), value) for name, value in _defaults(type(params)).items())
 
@@ -454,7 +456,7 @@ def _layer(base: Any, options: Options, cores: Optional[Sequence[int]]) -> Any:
 
 
 def register() -> None:
-    """For the entry point group `vllm.general_plugins`; HeadWatch belongs into `vllm.logits_processors`. Nothing unless it is switched on."""
+    """For the entry point group `vllm.general_plugins`; HeadWatch belongs into `vllm.logits_processors`. Does nothing unless switched on."""
     options = Options.of_environment()
     if not options.on:
         return
