@@ -52,8 +52,8 @@ GAIN = 0.97
 HARMLESS = frozenset((
     "n", "temperature", "seed", "stop", "stop_token_ids", "ignore_eos", "max_tokens", "detokenize", "skip_special_tokens",
     "spaces_between_special_tokens", "include_stop_str_in_output", "output_kind", "stream_interval", "skip_clone",
-    "output_text_buffer_length", "_eos_token_id", "_all_stop_token_ids", "skip_reading_prefix_cache", "repetition_detection", "flat_logprobs",
-    "extra_args", "_watermarking_skipped",
+    "output_text_buffer_length", "_eos_token_id", "_all_stop_token_ids", "skip_reading_prefix_cache", "repetition_detection",
+    "flat_logprobs", "extra_args", "_watermarking_skipped",
     "watermarking",  # looked at below: vLLM makes it False where there is no watermark
     "top_k", "top_p", "min_p"))  # vLLM resets these three for a greedy request, and its greedy path never looks at them
 
@@ -456,7 +456,7 @@ def _layer(base: Any, options: Options, cores: Optional[Sequence[int]]) -> Any:
 
 
 def register() -> None:
-    """For the entry point group `vllm.general_plugins`; HeadWatch belongs into `vllm.logits_processors`. Does nothing unless switched on."""
+    """For the entry point group `vllm.general_plugins`; HeadWatch belongs into `vllm.logits_processors`. Off unless switched on."""
     options = Options.of_environment()
     if not options.on:
         return
