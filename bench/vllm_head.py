@@ -77,11 +77,11 @@ def gather(llm, place, tokens):
     from vllm import SamplingParams
     start, number = time.perf_counter(), 0
     while place.chooser is None and place.off is None:
-        prompts = [f"{prompt} {PROMPTS[(at + number) % len(PROMPTS)] if number else ''}" for at, prompt in enumerate(PROMPTS)]
+        prompts = [f"{PROMPTS[(at + number) % len(PROMPTS)]} {PROMPTS[at + number * 7 % 13]}" for at in range(4)]
         llm.generate(prompts, SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True), use_tqdm=False)
         number += 1
         say(f"gathering, {number}: {place.counts['gather']} steps")
-        if number > 20 or not place.counts["gather"]:
+        if number > 40 or not place.counts["gather"]:
             sys.exit("vLLM's layer was never asked for a plain batch")
     if place.off:
         sys.exit(f"the head is off: {place.off}")
