@@ -56,8 +56,8 @@ class Clock:
 
 
 def engine(args):
-    os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0", WANE_VLLM_HEAD="1", WANE_VLLM_HEAD_THREADS=str(args.threads),
-                      WANE_VLLM_HEAD_SKETCH=args.sketch or "")
+    os.environ.update(VLLM_ENABLE_V1_MULTIPROCESSING="0",
+                      WANE_VLLM=json.dumps({"head": {"on": True, "threads": args.threads, "sketch": args.sketch or None}}))
     for name, value in (("VLLM_CPU_KVCACHE_SPACE", "1"), ("VLLM_LOGGING_LEVEL", "ERROR"), ("HF_HUB_OFFLINE", "1")):
         os.environ.setdefault(name, value)
     from vllm import LLM

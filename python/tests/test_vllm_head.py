@@ -7,6 +7,7 @@ import pytest
 import wane
 
 head = pytest.importorskip("wane_vllm.head")
+from wane_vllm import settings  # noqa: E402
 
 
 def bits(values):
@@ -124,8 +125,24 @@ def test_watch():
     assert not watch.plain
 
 
+def switch_on(monkeypatch):
+    monkeypatch.setattr(head, "current", lambda: settings.parse({"head": {"on": True}}))
+
+
+def test_settings(monkeypatch):
+    for given, expected in (({}, False), ({"sketch": "x"}, True), ({"on": False, "threads": 2}, False)):
+        monkeypatch.setattr(head, "current", lambda given=given: settings.parse({"head": given}))
+        assert head.Options.of_settings().on is expected
+    for given, word in (({"thread": 1}, "head.thread"), ({"threads": 0}, "threads"), ({"sigmas": 50}, "sigmas")):
+        monkeypatch.setattr(head, "current", lambda given=given: settings.parse({"head": given}))
+        with pytest.raises(settings.SettingsError, match=word):
+            head.Options.of_settings()
+    with pytest.raises(settings.SettingsError, match="object"):
+        settings.parse({"head": 1})
+
+
 def test_one_question_a_step(monkeypatch):
-    monkeypatch.setenv("WANE_VLLM_HEAD", "1")
+    switch_on(monkeypatch)
     monkeypatch.setattr(head, "_others", lambda config: [])
     told = head.HeadWatch(None)
     told.update_state(change(2, added=[(0, Params(0.0)), (1, Params(0.0))]))
@@ -140,7 +157,7 @@ def test_other_processors(monkeypatch):
         leaves_best = staticmethod(lambda params: params.max_tokens < 10)
 
     assert head.HeadWatch(None).watch is None  # off by itself
-    monkeypatch.setenv("WANE_VLLM_HEAD", "1")
+    switch_on(monkeypatch)
     config = types.SimpleNamespace(model_config=types.SimpleNamespace(logits_processors=[head.HeadWatch, dict]))
     assert head.HeadWatch(config).watch is None
     config.model_config.logits_processors = ["wane_vllm.head:HeadWatch", Silent]

@@ -23,9 +23,10 @@ PLACE = pathlib.Path(__file__).resolve().parent
 def _open() -> Any:
     """
     The library's functions, each looked up when it is first used. cffi's own object looks all of them up as soon as somebody asks what it has, as programs do
-    that search all modules, and fails on what the headers say of the whole library; this one does not.
+    that search all modules, and fails on what the headers say of the whole library; this one does not. The library stays until the process ends: what is freed
+    with the last reference may be freed behind every module.
     """
-    opened = ffi.dlopen(str(PLACE / ("libwane-parts.dylib" if sys.platform == "darwin" else "libwane-parts.so")))
+    opened = ffi.dlopen(str(PLACE / ("libwane-parts.dylib" if sys.platform == "darwin" else "libwane-parts.so")), ffi.RTLD_NOW | ffi.RTLD_NODELETE)
 
     class Library:
         def __getattr__(self, name: str) -> Any:

@@ -12,6 +12,7 @@ batch size at which the product is the faster one. Weights must not change while
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import functools
 import importlib
 import logging
@@ -28,6 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wane
+
+from .settings import SettingsError, current
 
 try:
     from vllm.v1.sample.logits_processor import LogitsProcessor as _Told
@@ -60,7 +63,7 @@ HARMLESS = frozenset((
 
 @dataclass(frozen=True)
 class Options:
-    """What the environment says: WANE_VLLM_HEAD=1 switches the head on, _SKETCH is its file, _THREADS, _SIGMAS are those of wane.Head."""
+    """What the settings say under "head": whether it is on, the sketch's file, threads and sigmas of wane.Head."""
 
     on: bool = False
     sketch: Optional[str] = None
@@ -68,11 +71,17 @@ class Options:
     sigmas: float = 6.0
 
     @classmethod
-    def of_environment(cls) -> "Options":
-        """Read once a process."""
-        get = os.environ.get
-        return cls(get("WANE_VLLM_HEAD") == "1", get("WANE_VLLM_HEAD_SKETCH") or None, int(get("WANE_VLLM_HEAD_THREADS") or 1),
-                   float(get("WANE_VLLM_HEAD_SIGMAS") or 6.0))
+    def of_settings(cls) -> "Options":
+        """Those of this process; SettingsError says what is wrong."""
+        given = current().head
+        known = {field.name for field in dataclasses.fields(cls)}
+        for name in given:
+            if name not in known:
+                raise SettingsError(f"there is no setting head.{name}; there are {', '.join(sorted(known))}")
+        made = cls(**{"on": True, **given} if given else {})
+        if not 1 <= made.threads <= 256 or not 1 <= made.sigmas <= 12:
+            raise SettingsError(f"head: threads must be 1 to 256 and sigmas 1 to 12; they are {made.threads} and {made.sigmas}")
+        return made
 
 
 # ------------------------------------------------------------------------------------------------------------------------------- the choice
@@ -224,7 +233,7 @@ class HeadWatch(_Told):  # type: ignore[misc, valid-type]
 
     def __init__(self, vllm_config: Any, device: Any = None, is_pin_memory: bool = False) -> None:
         self.watch: Optional[Watch] = None
-        if not Options.of_environment().on:
+        if not Options.of_settings().on:
             return
         askers = []
         for kind in _others(vllm_config):
@@ -457,7 +466,7 @@ def _layer(base: Any, options: Options, cores: Optional[Sequence[int]]) -> Any:
 
 def register() -> None:
     """For the entry point group `vllm.general_plugins`; HeadWatch belongs into `vllm.logits_processors`. Off unless switched on."""
-    options = Options.of_environment()
+    options = Options.of_settings()
     if not options.on:
         return
     from vllm.model_executor.custom_op import PluggableLayer, op_registry_oot

@@ -33,6 +33,12 @@ class Wane(Base):
         """Before a request is queued: what is wrong with its wane_… arguments is a 400."""
         requests.read(params.extra_args, current())
 
+    @staticmethod
+    def leaves_best(params: Any) -> bool:
+        """Are a request's logits neither read nor changed? Then the head may leave all but the best of them out."""
+        now = current()
+        return now.idle or (now.record is None and requests.read(params.extra_args, now).mode == "off")
+
     def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:
         self.settings: Settings = current()
         self.counters = metrics.counters()

@@ -61,6 +61,7 @@ class Settings:
     record: Optional[Record] = None
     audit: Optional[Audit] = None
     draft: Dict[str, Any] = field(default_factory=dict)
+    head: Dict[str, Any] = field(default_factory=dict)
 
     @property
     def idle(self) -> bool:
@@ -120,6 +121,9 @@ def parse(given: Any) -> Settings:
             made[name] = _group(kind, name, made[name])
     if made.get("model") and not re.fullmatch(r"[0-9a-f]{32}", made["model"]):
         raise SettingsError(f'{VARIABLE}: model is "{made["model"]}"; it must be the model\'s digest, 32 of 0-9 a-f, as wane model info prints it')
+    for name in ("draft", "head"):
+        if not isinstance(made.get(name, {}), dict):
+            raise SettingsError(f"{VARIABLE}: {name} must be an object of settings")
     if made.get("tenants", "one") not in ("one", "key", "request"):
         raise _refuse("tenants:", str(made["tenants"]), ("one", "key", "request"))
     return Settings(**made)

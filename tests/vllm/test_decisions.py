@@ -20,7 +20,7 @@ GATE = str(next(path for path in sorted((ROOT / "share" / "gates").glob("*.gate"
 PROMPTS = ["Write three sentences about the sea.", "What is the capital of Norway, and what is it known for?", "Explain why the sky is blue.",
            "List five fruits with their colours.", "Write a short poem about winter.", "Describe a clock to a child.",
            "def fibonacci(n):", "Once upon a time there was a king who"]
-LOOPS = "hello hello hello hello hello hello hello hello hello hello hello hello"
+LOOPS = "The sea is wide, and the ships are"
 
 
 def chat(text):
@@ -94,12 +94,13 @@ def test_decisions_are_those_of_the_layer(llm, seen, profile, tmp_path):
 
 def test_the_fuse_ends_where_the_layer_ends(llm, seen, profile, tmp_path):
     from vllm import SamplingParams
-    params = SamplingParams(temperature=0, max_tokens=250, seed=1, extra_args={"wane_mode": "wane", "wane_request": "loop"})
+    stuck = llm.get_tokenizer().encode(" sea")[0]
+    params = SamplingParams(temperature=0, max_tokens=250, seed=1, logit_bias={stuck: 100.0}, extra_args={"wane_mode": "wane", "wane_request": "loop"})
     reply = llm.generate([LOOPS], [params], use_tqdm=False)[0].outputs[0]
     prompt = llm.get_tokenizer().encode(LOOPS)
     rows = [seen["loop"][at] for at in sorted(seen["loop"])]
     _, own = layer(tmp_path / "rows", prompt, rows, 2, profile, params)
-    assert own["finish"] == "fuse", "the model did not loop"
+    assert own["finish"] == "fuse", own["finish"]
     assert list(reply.token_ids)[:len(own["tokens"])] == own["tokens"]
     assert reply.text.endswith(own["text"].strip()) and reply.finish_reason == "stop"
     print(f"\nthe fuse ended a loop after {len(own['tokens'])} tokens, with: {own['text'].strip()!r}")
