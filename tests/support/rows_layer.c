@@ -3,7 +3,7 @@
  *
  * FILE holds, as little-endian 32-bit numbers: the vocabulary's size, the tokens of the prompt, the rows, the token that ends a turn; the prompt; then
  * each row's logits: row n is the one that token n of the reply is drawn from. GATE and PROFILE may be of any model: they are made this one's.
- * NAMEs: temperature, top_k, top_p, min_p, seed; mode, fuse, fallback, governor, doubt_votes, answers, rules.
+ * NAMEs: temperature, top_k, top_p, min_p, seed; mode, fuse, fallback, governor, doubt_votes, answers, rules; max_tokens (else as many as there are rows).
  *
  * Prints each token's verdict as a line of JSON, then the tokens of the reply, why it ended, and what its reader got then.
  */
@@ -183,7 +183,8 @@ static void set(wane_generation *g, wane_quality *q, const char *word) {
                  {"doubt_votes=", NULL, &q->doubt_votes, NULL},
                  {"answers=", NULL, &q->answers, NULL},
                  {"governor=", NULL, NULL, &q->governor},
-                 {"rules=", NULL, NULL, &q->rules}};
+                 {"rules=", NULL, NULL, &q->rules},
+                 {"max_tokens=", NULL, &g->max_tokens, NULL}};
     if (strncmp(word, "seed=", size) == 0) {
         g->sampling.seed = strtoull(value, NULL, 10);
         return;

@@ -57,12 +57,12 @@ def llm(seen, profile):
         yield made
 
 
-def layer(path, prompt, rows, end, profile, params):
+def layer(path, prompt, rows, end, profile, params, most=None):
     """What wane's layer says: verdicts, and the reply."""
     raw = np.array([rows[0].size, len(prompt), len(rows), end], np.int32).tobytes() + np.asarray(prompt, np.int32).tobytes()
     path.write_bytes(raw + np.stack(rows).astype(np.float32).tobytes())
     settings = {"temperature": params.temperature, "top_k": max(params.top_k, 0), "top_p": params.top_p, "min_p": params.min_p, "seed": params.seed,
-                "mode": 2, "fuse": 1, "fallback": 1, "governor": 1, "rules": 0}
+                "mode": 2, "fuse": 1, "fallback": 1, "governor": 1, "rules": 0, "max_tokens": most or len(rows)}
     done = subprocess.run([LAYER, path, GATE, profile, *(f"{name}={value}" for name, value in settings.items())], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -99,7 +99,7 @@ def test_the_fuse_ends_where_the_layer_ends(llm, seen, profile, tmp_path):
     reply = llm.generate([LOOPS], [params], use_tqdm=False)[0].outputs[0]
     prompt = llm.get_tokenizer().encode(LOOPS)
     rows = [seen["loop"][at] for at in sorted(seen["loop"])]
-    _, own = layer(tmp_path / "rows", prompt, rows, 2, profile, params)
+    _, own = layer(tmp_path / "rows", prompt, rows, 2, profile, params, most=len(rows) + 1)
     assert own["finish"] == "fuse", own["finish"]
     assert list(reply.token_ids)[:len(own["tokens"])] == own["tokens"]
     assert reply.text.endswith(own["text"].strip()) and reply.finish_reason == "stop"

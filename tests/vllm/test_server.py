@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -31,7 +32,7 @@ class Server:
         settings = {**SETTINGS, "record": {"folder": str(self.traces), "plain": True}, "audit": {"path": str(self.audit)}}
         self.log = open(folder / "log", "w")
         env = {name: value for name, value in os.environ.items() if name != "VLLM_ENABLE_V1_MULTIPROCESSING"}
-        self.process = subprocess.Popen(["vllm", "serve", MODEL, "--served-model-name", "m", "--port", str(self.port), "--host", "127.0.0.1",
+        self.process = subprocess.Popen([sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", MODEL, "--served-model-name", "m", "--port", str(self.port), "--host", "127.0.0.1",
                                          "--enforce-eager", "--max-model-len", "1024", "--max-num-seqs", "4",
                                          "--middleware", "wane_vllm.system_text.SystemText"],
                                         env={**env, "WANE_VLLM": json.dumps(settings)}, stdout=self.log, stderr=subprocess.STDOUT,
@@ -62,6 +63,8 @@ class Server:
             return refused.code, json.loads(refused.read())
 
     def close(self):
+        if self.process.poll() is not None:
+            return
         os.killpg(self.process.pid, signal.SIGINT)
         try:
             self.process.wait(60)
