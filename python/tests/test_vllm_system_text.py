@@ -92,6 +92,8 @@ def test_tenants_by_key(given):
                for headers in ([(b"authorization", b"Bearer a")], [(b"authorization", b"Bearer b")], [(b"authorization", b"Bearer a")])]
     assert tenants[0] == tenants[2] != tenants[1] and "Bearer" not in tenants[0] and len(tenants[0]) == 16
     assert ask({"messages": [], "vllm_xargs": {"wane_tenant": "other"}})[0] == 400
+    status, seen, _, _ = ask({"messages": []})
+    assert status == 200 and "wane_tenant" not in seen["vllm_xargs"]
 
 
 def test_the_rest_is_untouched(given):

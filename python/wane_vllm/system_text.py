@@ -116,7 +116,9 @@ class SystemText:
         if current().tenants == "key":
             if "wane_tenant" in extra:
                 raise Refused("wane_tenant: a request's tenant is its key's here")
-            extra["wane_tenant"] = _tenant(headers)
+            tenant = _tenant(headers)
+            if tenant:  # who has no key is of the tenant without a name
+                extra["wane_tenant"] = tenant
         name = headers.get(b"x-request-id", b"").decode("latin-1") or uuid.uuid4().hex
         if "wane_request" not in extra and 0 < len(name) <= 64 and name.isascii() and name.isprintable() and " " not in name:
             extra["wane_request"] = name

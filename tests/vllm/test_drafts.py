@@ -163,6 +163,7 @@ def test_the_same_replies_from_a_table(plain: Dict[str, Any], tmp_path: pathlib.
     assert c["accepted_table"] > 100 and c["reloads"] >= 0 and c["faults"] == 0
 
 
+@pytest.mark.skipif("WANE_VLLM_ALONE" not in os.environ, reason="WANE_VLLM_ALONE=1 measures vLLM itself, for five minutes")
 def test_vllm_alone(plain: Dict[str, Any]) -> None:
     """What vLLM itself does, and how fast: plainly, with its own n-gram drafts, in another batch. Printed, not judged."""
     print("\nfloat32, without logprobs:", differing(plain, arm("plain")), "of 100 replies differ")
