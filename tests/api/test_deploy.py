@@ -278,7 +278,7 @@ def test_vllm_unit(tmp_path):
     module, name = re.search(r"--middleware (\S+)\.(\w+) ", text).groups()
     source = read("python", *module.split(".")[:-1], module.split(".")[-1] + ".py")
     assert f"class {name}" in source
-    known = set(re.findall(r"(?m)^    (\w+): ", read("python/wane_vllm", "settings.py").split("class Settings")[1].split("@property")[0]))
+    known = set(re.findall(r"(?m)^    (\w+): ", read("python/wane_vllm", "settings.py").split("class Settings:")[1].split("@property")[0]))
     assert set(json.loads(read("deploy/fleet", "vllm.json"))) <= known
 
 
