@@ -7,14 +7,14 @@ usage: quality.py run FOLDER --set gsm8k|humaneval --data FILE.gz --model NAME [
                   [--wane build/wane] [--json FILE]
        quality.py report FOLDER... [--json FILE]
 
-run: start `wane serve` in each mode by turns, --turn items each, and send it the items of the set, several at once. --items takes
-the first so many of the set in an order that the seed makes; 0: all; --skip leaves out the first so many of these. An item has the same seed in all modes. In mode wane there is
-one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve.
---set-wane WORDS: more options of the server in mode wane. --at-once N: so many requests at once (as many as slots; a vote takes
-three of these). --record: keep traces in FOLDER/traces. Each finished request is a line of FOLDER/replies.jsonl: a run that was
-stopped, or that stopped itself after about --seconds, goes on where it was, also with more items, modes or budgets. The report goes to
-standard output and to FOLDER/report.json; `report` makes it anew of what is there, also of several folders together: runs of other
-items, modes or budgets with the same settings, side by side or on several machines.
+run: start `wane serve` in each mode by turns, --turn items each, and send it the items of the set, several at once. --items takes the first so many
+of the set in an order that the seed makes; 0: all; --skip leaves out the first so many of these. An item has the same seed in all modes. In mode wane
+there is one turn for each doubt budget of --budgets; the first of them stands for the mode in the comparison, all of them are the curve. --set-wane
+WORDS: more options of the server in mode wane. --at-once N: so many requests at once (as many as slots; a vote takes three of these). --record: keep
+traces in FOLDER/traces. Each finished request is a line of FOLDER/replies.jsonl: a run that was stopped, or that stopped itself after about
+--seconds, goes on where it was, also with more items, modes or budgets. The report goes to standard output and to FOLDER/report.json; `report` makes
+it anew of what is there, also of several folders together: runs of other items, modes or budgets with the same settings, side by side or on several
+machines.
 
 gsm8k (github.com/openai/grade-school-math, its test file through gzip): right if the number behind the reply's last #### is the
 item's. The vote is told to compare these numbers. humaneval (github.com/openai/human-eval, HumanEval.jsonl.gz): right if the item's

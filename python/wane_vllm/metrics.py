@@ -2,7 +2,8 @@
 wane's numbers in vLLM's Prometheus registry, under the names that `wane serve` has for them (docs/metrics.md).
 
 vLLM decodes in a process of its own and answers /metrics in another. Counters lie in a file that both can see, one for each process that counts; a collector
-adds them up when it is asked. Where vLLM has several processes that answer (PROMETHEUS_MULTIPROC_DIR), the counters are prometheus_client's own. Owns names and files; refuses to be in the way: a file that cannot be written costs the numbers, and no request.
+adds them up when it is asked. Where vLLM has several processes that answer (PROMETHEUS_MULTIPROC_DIR), the counters are prometheus_client's own. Owns names
+and files; refuses to be in the way: a file that cannot be written costs the numbers, and no request.
 """
 from __future__ import annotations
 
