@@ -216,6 +216,15 @@ def fields(cdata: Any, leave_out: Tuple[str, ...] = ()) -> Dict[str, Any]:
     return found
 
 
+def texts_of(token_bytes: Callable[[int], Optional[bytes]]) -> Callable[[Any, int, Any, int], int]:
+    """A function that gives a token's text, as C asks for it: at most `capacity` bytes into `room`; how many there are."""
+    def copy(user: Any, token: int, room: Any, capacity: int) -> int:
+        raw = token_bytes(token) or b""
+        ffi.memmove(room, raw[:capacity], min(len(raw), capacity))
+        return len(raw)
+    return copy
+
+
 def version() -> str:
     """The library's."""
     return text(lib.wane_version())

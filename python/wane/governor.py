@@ -143,9 +143,7 @@ class Governor(Handle):
         of: Any = ffi.NULL
         if row is not None:
             known = row if isinstance(row, Signals) else signals(row, vocab_size)
-            of = struct("wane_signals")
-            for name, value in zip(Signals._fields, known):
-                setattr(of, name, value)
+            of = known._c()
         made = struct("wane_steer")
         with self._lock:
             lib.wane_governor_see(self._use(), of, made)

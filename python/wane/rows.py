@@ -20,6 +20,17 @@ class Signals(NamedTuple):
     margin: float = math.nan
     consistency: float = math.nan
 
+    def _c(self) -> Any:
+        made = struct("wane_signals")
+        for name, value in zip(self._fields, self):
+            setattr(made, name, value)
+        return made
+
+
+def signals_of(made: Any) -> Signals:
+    """A wane_signals of C's."""
+    return Signals(*(getattr(made, name) for name in Signals._fields))
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -102,7 +113,7 @@ def signals(row: Row, vocab_size: Optional[int] = None) -> Signals:
     else:
         logits = row_of(row)
         call(lib.wane_row_signals, pointer(logits, "float *"), logits.size, made)
-    return Signals(made.kurtosis, made.spread, made.entropy, made.margin, made.consistency)
+    return signals_of(made)
 
 
 def _best_signals(row: Candidates, vocab_size: Optional[int], made: Any) -> Tuple[float, float]:

@@ -7,12 +7,12 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ._core import CANDIDATE, Handle, Path, call, ffi, lib, path_of, pointer, shipped, struct, tokens_of
+from ._core import CANDIDATE, Handle, Path, call, ffi, lib, path_of, pointer, shipped, struct, texts_of, tokens_of
 from .errors import NotFound
 from .gate import Gate, Verdict, verdict_of
 from .governor import Profile, Steer, steer_of
 from .quality import Quality
-from .rows import Candidates, Signals, row_of
+from .rows import Candidates, Signals, row_of, signals_of
 
 
 class Rules(Handle):
@@ -36,13 +36,8 @@ class Rules(Handle):
                 out[at] = token
             return len(ids)
 
-        def texts(user: Any, token: int, room: Any, capacity: int) -> int:
-            raw = token_bytes(token) or b""
-            ffi.memmove(room, raw[:capacity], min(len(raw), capacity))
-            return len(raw)
-
         self._calls = (ffi.callback("int(void *, char const *, size_t, int32_t *, int)", words, error=-1),
-                       ffi.callback("int(void *, int32_t, char *, size_t)", texts, error=-1))
+                       ffi.callback("int(void *, int32_t, char *, size_t)", texts_of(token_bytes), error=-1))
         made = ffi.new("wane_rules **")
         call(lib.wane_rules_open, path_of(name), vocab_size, *self._calls, ffi.NULL, made)
         super().__init__(made[0], lib.wane_rules_free)
@@ -108,15 +103,12 @@ class Sampler(Handle):
             raise ValueError(f"a row has {logits.size} logits; the vocabulary has {self.vocab_size} tokens")
         known, made = ffi.NULL, struct("wane_drawn")
         if signals is not None:
-            known = struct("wane_signals")
-            for name, value in zip(Signals._fields, signals):
-                setattr(known, name, value)
+            known = signals._c()
         with self._lock:
             self._row = logits  # `best` looks at it again
             call(lib.wane_sampler_draw, self._use(), pointer(logits, "float *"), in_table, known, made)
-        seen = made.signals
         return Drawn(made.token, made.changed, made.held, made.again, steer_of(made.steer), verdict_of(made.gate),
-                     Signals(seen.kurtosis, seen.spread, seen.entropy, seen.margin, seen.consistency))
+                     signals_of(made.signals))
 
     def best(self, count: int = 64) -> Candidates:
         """After bias and penalties, the best `count`, 64 at most, of the row that was drawn from last, with its log-sum; before the token is taken."""

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
-from ._core import Handle, Path, Progress, Told, call, ffi, fields, lib, path_of, pointer, string_of, struct, text, tokens_of
+from ._core import Handle, Path, Progress, Told, call, ffi, fields, lib, path_of, pointer, string_of, struct, text, texts_of, tokens_of
 from .errors import Busy
 from .parts import Context, Origin
 from .rows import Row, candidates_of
@@ -58,7 +58,7 @@ class Tracer(Handle):
         options.files, options.sync_seconds, options.hold_bytes = files, sync_seconds, hold_bytes
         self._token_bytes = ffi.NULL
         if token_bytes is not None:
-            self._token_bytes = ffi.callback("int(void *, int32_t, char *, size_t)", _text_of(token_bytes), error=-1)
+            self._token_bytes = ffi.callback("int(void *, int32_t, char *, size_t)", texts_of(token_bytes), error=-1)
         call(lib.wane_tracer_open, options, of._c(), self._token_bytes, ffi.NULL, made)
         super().__init__(made[0], lib.wane_tracer_close)
         self.of = of
@@ -106,14 +106,6 @@ def _kind(kind: str) -> int:
     if kind not in KINDS:
         raise ValueError(f'kind is "{kind}"; it must be {", ".join(KINDS)}')
     return KINDS.index(kind)
-
-
-def _text_of(token_bytes: Callable[[int], Optional[bytes]]) -> Callable[[Any, int, Any, int], int]:
-    def copy(user: Any, token: int, room: Any, capacity: int) -> int:
-        raw = token_bytes(token) or b""
-        ffi.memmove(room, raw[:capacity], min(len(raw), capacity))
-        return len(raw)
-    return copy
 
 
 class Traced:

@@ -88,7 +88,7 @@ class Reply:
         self._best = None
         self.context.add(token)
         if drawn is not None:
-            self._count(drawn, token)
+            self._count(drawn)
         if self.forced:
             self.forced = self.forced[1:]
             return
@@ -98,7 +98,7 @@ class Reply:
         if ends and not self.fused and not self.params.ignore_eos:
             self._fuse()
 
-    def _count(self, drawn: wane.Drawn, token: int) -> None:
+    def _count(self, drawn: wane.Drawn) -> None:
         verdict, add = drawn.verdict, self.counters.add
         add("wane_corrected_tokens")
         if drawn.changed:

@@ -336,7 +336,6 @@ static void test_fuse(void **unused) {
 static void test_off(void **unused) {
     (void)unused;
     const int32_t tokens[] = {1, 2};
-    const struct parts none = {0};
     float row[384];
     wane_drawn drawn;
     wane_error error = {0};
@@ -350,7 +349,6 @@ static void test_off(void **unused) {
     options.prompt = tokens;
     options.prompt_count = 2;
     if (wane_sampler_new(&options, &sampler, &error) != WANE_OK) fail_msg("%s", error.text);
-    (void)none;
     for (int i = 0; i < 30; i++) {
         assert_int_equal(wane_sampler_draw(sampler, row, false, NULL, &drawn, &error), WANE_OK);
         assert_false(drawn.changed || drawn.gate.judged || drawn.steer.steered || drawn.again);
