@@ -424,6 +424,7 @@ typedef struct wane_scheduler_options {
     bool no_prefix_reuse;
     bool
         drill; /* wake a vote once before the first request, so that the first real one costs nothing extra */
+    int practice_ms; /* rehearse and time drafts before the first request, for about so long at most; 0: none */
     wane_log_fn log;
     void *log_user;
 } wane_scheduler_options;

@@ -257,6 +257,46 @@ bool wane__ahead_stands(const struct wane__ahead *ahead) {
 
 /* ----------------------------------------------------------------- rehearsals */
 
+/* Blocks of the class have other floats: none of that width, or wider, from now on. `was`: they had been equal. */
+static void bar(struct wane__drafts *drafts, int company, int region, int class, bool was) {
+    struct wane__proof *proof = &drafts->proof[company][region];
+    pthread_mutex_lock(&drafts->lock);
+    drafts->state.differing++;
+    pthread_mutex_unlock(&drafts->lock);
+    proof->barred = class;
+    proof->proven = least(proof->proven, class - 1);
+    wane__log(
+        drafts->rows->engine->log, was ? WANE_LOG_ERROR : WANE_LOG_INFO,
+        "draft: at most %d tokens at once from %d to %d tokens of context%s: for more, the engine's floats "
+        "are not those of single tokens; see docs/draft.md",
+        class_width[class - 1], region == 0 ? 0 : 128 << region, 256 << region,
+        company ? " beside others" : "");
+}
+
+int wane__ahead_rehearsed(int class) {
+    return rehearsed_width[class];
+}
+
+bool wane__drafts_wanted(const struct wane__drafts *drafts) {
+    return drafts->mode != WANE_DRAFT_OFF && !is_off(drafts) && head_allows(drafts->rows);
+}
+
+int wane__drafts_widest(const struct wane__drafts *drafts) {
+    return class_width[drafts->proof[0][0].proven];
+}
+
+void wane__drafts_learn(struct wane__drafts *drafts, int class, int equal, bool same) {
+    struct wane__proof *proof = &drafts->proof[0][0];
+    pthread_mutex_lock(&drafts->lock);
+    drafts->state.rehearsals++;
+    pthread_mutex_unlock(&drafts->lock);
+    proof->compared[class - 1] += equal;
+    if (!same)
+        bar(drafts, 0, 0, class, class <= proof->proven);
+    else if (class > proof->proven && proof->compared[class - 1] >= WANE__AHEAD_PROOF)
+        proof->proven = class;
+}
+
 int wane__ahead_rehearse(struct wane__ahead *ahead, const struct wane__item *items, int count,
                          wane_error *error) {
     struct wane__drafts *drafts = ahead->drafts;
@@ -289,17 +329,7 @@ static void conclude(struct wane__ahead *ahead, bool same) {
         if (proven && ahead->class > proof->proven) proof->proven = ahead->class;
         return;
     }
-    pthread_mutex_lock(&drafts->lock);
-    drafts->state.differing++;
-    pthread_mutex_unlock(&drafts->lock);
-    proof->barred = ahead->class;
-    proof->proven = least(proof->proven, ahead->class - 1);
-    wane__log(
-        drafts->rows->engine->log, was ? WANE_LOG_ERROR : WANE_LOG_INFO,
-        "draft: at most %d tokens at once from %d to %d tokens of context%s: for more, the engine's floats "
-        "are not those of single tokens; see docs/draft.md",
-        class_width[ahead->class - 1], ahead->region == 0 ? 0 : 128 << ahead->region, 256 << ahead->region,
-        ahead->company ? " beside others" : "");
+    bar(drafts, ahead->company, ahead->region, ahead->class, was);
     if (was)
         wane__divergence_found(
             watch, drafts->rows->engine->log,

@@ -59,6 +59,18 @@ void wane__drafts_forget(struct wane__drafts *drafts);
 /* As the options say and the model allows. WANE_EINVAL for options out of range. */
 int wane__drafts_open(struct wane__drafts *drafts, const wane_model_options *options, wane_error *error);
 
+/* Could anything be drafted at all: by mode, engine and head? */
+bool wane__drafts_wanted(const struct wane__drafts *drafts);
+/* Rows of the block that is rehearsed for a class. */
+int wane__ahead_rehearsed(int class);
+/*
+ * A block of the class was rehearsed outside of a reply, in the region up to 256 cells, alone: so many of its rows were equal, and
+ * `same`: no other one was compared. Classes in ascending order.
+ */
+void wane__drafts_learn(struct wane__drafts *drafts, int class, int equal, bool same);
+/* The widest block that is proven there; 1: none. */
+int wane__drafts_widest(const struct wane__drafts *drafts);
+
 /* One sequence's. Memory is kept from reply to reply; nothing else is. */
 struct wane__ahead {
     struct wane__drafts *drafts; /* NULL: this reply is not drafted */

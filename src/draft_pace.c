@@ -31,9 +31,35 @@ void wane__draft_pace_note(struct wane__draft_pace *pace, int rows, double secon
     pace->when[rows] = ++pace->notes;
 }
 
+/* What was measured, a little less as it grows old. */
 static double known(const struct wane__draft_pace *pace, int rows) {
     double age = (double)(pace->notes - pace->when[rows]) / OLD;
     return pace->cost[rows] * (1 - 0.2 * (age < 1 ? age : 1));
+}
+
+void wane__draft_pace_expect(struct wane__draft_pace *pace, const double seconds[WANE__BLOCK_MOST + 1]) {
+    double at[WANE__BLOCK_MOST + 1], wider = 0;
+    if (!(seconds[1] > 0)) return;
+    /* A narrower block takes no longer than a wider one: it could be that one. So what disturbed one measurement is mended by the next. */
+    for (int rows = WANE__BLOCK_MOST; rows > 0; rows--) {
+        at[rows] = seconds[rows];
+        if (at[rows] > 0 && wider > 0 && at[rows] > wider) at[rows] = wider;
+        if (at[rows] > 0) wider = at[rows];
+    }
+    for (int rows = 1, below = 1; rows <= WANE__BLOCK_MOST; rows++) {
+        int above = rows;
+        while (above <= WANE__BLOCK_MOST && !(at[above] > 0)) above++;
+        pace->body[rows] = above > WANE__BLOCK_MOST ? at[below] * shape(rows) / shape(below)
+                           : above == rows
+                               ? at[rows]
+                               : at[below] + (at[above] - at[below]) * (rows - below) / (above - below);
+        if (above == rows) below = rows;
+    }
+}
+
+/* What a width is expected to take where nothing else is known, in a unit of its own. */
+static double prior(const struct wane__draft_pace *pace, int rows) {
+    return pace->body[rows] > 0 ? pace->body[rows] : shape(rows);
 }
 
 double wane__draft_pace_cost(const struct wane__draft_pace *pace, int rows) {
@@ -44,11 +70,17 @@ double wane__draft_pace_cost(const struct wane__draft_pace *pace, int rows) {
     while (below > 0 && pace->cost[below] <= 0) below--;
     while (above <= WANE__BLOCK_MOST && pace->cost[above] <= 0) above++;
     if (below > 0 && above <= WANE__BLOCK_MOST) {
-        double low = known(pace, below), high = known(pace, above);
-        return low + (high - low) * (rows - below) / (above - below);
+        /* With practice, what it says, corrected as its neighbours are; without, between them. */
+        double low = known(pace, below), high = known(pace, above),
+               share = (double)(rows - below) / (above - below);
+        if (!(pace->body[rows] > 0)) return low + (high - low) * share;
+        low /= pace->body[below];
+        high /= pace->body[above];
+        return pace->body[rows] * (low + (high - low) * share);
     }
     int near = below > 0 ? below : above;
-    return near <= WANE__BLOCK_MOST ? known(pace, near) * shape(rows) / shape(near) : 0;
+    if (near <= WANE__BLOCK_MOST) return known(pace, near) * prior(pace, rows) / prior(pace, near);
+    return pace->body[rows];
 }
 
 void wane__draft_pace_settle(struct wane__draft_pace *pace, int others, int drafted, int drawn) {

@@ -6,7 +6,8 @@
  *     cost              seconds of a call with so many rows   body, head and draws together
  *
  * Engines have widths that they like: on CPUs, a block of 12 may cost less than one of 9. So a few widths are tried, not all,
- * and each is known by its own measurements. What is not known yet is taken from the nearest that is. Nothing but time
+ * and each is known by its own measurements. What is not known yet is taken from
+ * the nearest that is, by the way that practice took (draft_practice.h), or a guess. Nothing but time
  * depends on the clock.
  *
  * Chances are estimates, and text that nearly repeats itself deceives them. So there is an account, in tokens' time: a block is charged with
@@ -23,6 +24,8 @@
 enum { WANE__BLOCK_MOST = WANE_DRAFT_BLOCK_MOST };
 
 struct wane__draft_pace {
+    double body[WANE__BLOCK_MOST +
+                1]; /* the same without heads and draws, from practice; 0: not known, as all are then */
     double cost[WANE__BLOCK_MOST + 1]; /* seconds of a call with so many rows; 0: not known */
     uint32_t when[WANE__BLOCK_MOST + 1];
     uint32_t notes; /* measurements so far */
@@ -31,6 +34,11 @@ struct wane__draft_pace {
 
 /* A call with `rows` rows, and nothing else in it, took so long. */
 void wane__draft_pace_note(struct wane__draft_pace *pace, int rows, double seconds);
+/*
+ * From practice: seconds[n] is what a call with n rows took but for heads and draws, 0 where nobody knows; seconds[1] must be known. Widths that no call
+ * has had yet are judged by it.
+ */
+void wane__draft_pace_expect(struct wane__draft_pace *pace, const double seconds[WANE__BLOCK_MOST + 1]);
 /* A block beside `others` rows is over: of its `drafted` tokens, so many were drawn. */
 void wane__draft_pace_settle(struct wane__draft_pace *pace, int others, int drafted, int drawn);
 /* A token was drawn without a draft. */

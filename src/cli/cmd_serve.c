@@ -98,6 +98,7 @@ static void server_options(const struct settings *settings, struct serve_log *lo
     options->log_lost = serve_log_lost;
     options->scheduler.queue = setting_int(settings, SET_QUEUE);
     options->scheduler.window_ms = setting_int(settings, SET_WINDOW);
+    options->scheduler.practice_ms = setting_int(settings, SET_DRAFT_PRACTICE);
     options->scheduler.max_batch_requests = setting_int(settings, SET_BATCH_REQUESTS);
     options->scheduler.prompt_chunk = setting_int(settings, SET_PROMPT_CHUNK);
     options->scheduler.watchdog_ms = setting_int(settings, SET_WATCHDOG);

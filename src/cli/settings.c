@@ -85,6 +85,8 @@ const struct setting settings_table[SETTING_COUNT] = {
         HEADED, "tokens ahead, from what was seen before; auto: the same tokens in less time; always: even in more"),
     [SET_DRAFT_MAX] = NUMBER("Engine", "draft-max", 0, "WANE_DRAFT_MAX", "engine.draft_max", TYPE_INTEGER, 1, 47, "47",
         HEADED, "tokens in one draft"),
+    [SET_DRAFT_PRACTICE] = NUMBER("Engine", "draft-practice", 0, "WANE_DRAFT_PRACTICE", "engine.draft_practice_ms", TYPE_INTEGER, 0, 600000, "1000",
+        FOR_SERVE | FOR_CONFIG, "milliseconds, at most, to rehearse and time drafts before the first request; 0: replies do"),
     [SET_MEMO] = NUMBER("Engine", "memo", 0, "WANE_MEMO", "engine.memo", TYPE_BYTES, 0, 68719476736, "16M",
         TALKS | FOR_SERVE | FOR_BENCH | FOR_CONFIG, "bytes for tokens that were answered before, to repeat them without the model; 0: none"),
     [SET_MEMO_FILE] = WORDS("Engine", "memo-file", 0, "WANE_MEMO_FILE", "engine.memo_file", TYPE_FILE, 1, 4096, NULL,

@@ -36,6 +36,7 @@ enum setting_id {
     SET_REPACK,
     SET_DRAFT,
     SET_DRAFT_MAX,
+    SET_DRAFT_PRACTICE,
     SET_MEMO,
     SET_MEMO_FILE,
     SET_MEMO_SAVE,

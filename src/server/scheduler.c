@@ -11,6 +11,7 @@
 #include "core/memory.h"
 #include "core/os.h"
 #include "core/tokens.h"
+#include "draft_practice.h"
 
 #include <limits.h>
 #include <math.h>
@@ -47,6 +48,7 @@ static int read_options(const wane_scheduler_options *given, wane_scheduler_opti
     if (rc == WANE_OK) rc = check_range("window_ms", out->window_ms, 0, 10000, error);
     if (rc == WANE_OK)
         rc = check_range("max_batch_requests", out->max_batch_requests, 1, WANE__MAX_SLOTS, error);
+    if (rc == WANE_OK) rc = check_range("practice_ms", out->practice_ms, 0, 600000, error);
     if (rc == WANE_OK) rc = check_range("prompt_chunk", out->prompt_chunk, 1, 1000000, error);
     if (rc == WANE_OK) rc = check_range("watchdog_ms", out->watchdog_ms, 0, 86400000, error);
     return rc;
@@ -117,6 +119,7 @@ int wane_scheduler_new(wane_model *model, const wane_scheduler_options *options,
         return wane__fail(error, WANE_ENOMEM, "No memory for a scheduler.");
     }
     if (checked.drill) wane__vote_drill(s);
+    wane__drafts_practise(&model->drafts, 1e-3 * checked.practice_ms);
     if (start_thread(s) != 0) {
         scheduler_release(s);
         wane__model_give(model);

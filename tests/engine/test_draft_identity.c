@@ -91,6 +91,7 @@ static void together(wane_model *model, int draft, int sampler, int32_t ids[ROWS
     wane_tokens tokens[ROWS] = {{0}};
     wane_generation generation[ROWS];
     wane_scheduler_options_init(&options);
+    options.practice_ms = 500;
     set_draft(model, draft);
     for (int row = 0; row < ROWS; row++) {
         tokens_of(model, row, 1, &tokens[row]);

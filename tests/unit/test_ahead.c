@@ -2,6 +2,7 @@
  * test_ahead.c - drafts in sessions and in the scheduler, on the scripted engine: whatever is asked for, the reply is the same
  * with drafts and without, to the last bit, and so is what the engine holds afterwards.
  */
+#include "draft_practice.h"
 #include "test_scheduler_rig.h"
 
 #include <sys/stat.h>
@@ -578,6 +579,78 @@ static void test_divergence(void **unused) {
     wane_model_free(without);
 }
 
+/* --------------------------------------------------------------------- practice */
+
+/* What the first reply would have rehearsed was rehearsed before it; nothing of that is left in the engine, or counts as a reply's. */
+static void test_practice(void **unused) {
+    (void)unused;
+    static struct seen off, on;
+    wane_generation g = plain(120);
+    wane_model *without = model_of(script_of(1), WANE_DRAFT_OFF, true);
+    wane_model *with = model_of(script_of(1), WANE_DRAFT_ALWAYS, true);
+    wane__drafts_practise(&without->drafts, 60);
+    assert_int_equal(state_of(without).rehearsals, 0);
+    wane__drafts_practise(&with->drafts, 60);
+    const struct wane__draft_pace *pace = &with->drafts.pace;
+    assert_int_equal(with->drafts.proof[0][0].proven, WANE__AHEAD_CLASSES);
+    assert_int_equal(state_of(with).rehearsals, WANE__AHEAD_CLASSES);
+    assert_int_equal(state_of(with).differing, 0);
+    assert_int_equal(length_of(with, 0), 0);
+    wane_head_state head;
+    wane_model_get_head_state(with, &head);
+    assert_int_equal(head.rows, 0);
+    for (int rows = 1; rows <= WANE__BLOCK_MOST; rows++) {
+        assert_true(pace->body[rows] > 0 && pace->cost[rows] <= 0);
+        assert_true(wane__draft_pace_cost(pace, rows) >= wane__draft_pace_cost(pace, 1) * 0.999);
+    }
+    by_session(without, "abcdabcd beat", &g, &off);
+    by_session(with, "abcdabcd beat", &g, &on);
+    assert_same(&off, &on);
+    assert_true(on.drafted > 0);
+    assert_int_equal(state_of(with).rehearsals, WANE__AHEAD_CLASSES);
+    wane_model_free(with);
+    wane_model_free(without);
+}
+
+static void test_practice_finds_other_floats(void **unused) {
+    (void)unused;
+    static struct seen off, on;
+    wane_generation g = plain(120);
+    struct wane__script script = script_of(1);
+    script.blurred = true;
+    wane_model *without = model_of(script, WANE_DRAFT_OFF, false);
+    wane_model *with = model_of(script, WANE_DRAFT_ALWAYS, false);
+    wane__drafts_practise(&with->drafts, 60);
+    assert_int_equal(with->drafts.proof[0][0].barred, 1);
+    assert_int_equal(state_of(with).differing, 1);
+    by_session(without, "abcdabcd beat", &g, &off);
+    by_session(with, "abcdabcd beat", &g, &on);
+    assert_same(&off, &on);
+    assert_int_equal(state_of(with).blocks, 0);
+    wane_model_free(with);
+    wane_model_free(without);
+}
+
+/* What the clock does not allow is left to the replies. */
+static void test_practice_in_no_time(void **unused) {
+    (void)unused;
+    wane_model *model = model_of(script_of(1), WANE_DRAFT_AUTO, false);
+    wane__drafts_practise(&model->drafts, 0);
+    assert_int_equal(state_of(model).rehearsals, 0);
+    wane__drafts_practise(&model->drafts, 1e-9);
+    assert_int_equal(model->drafts.proof[0][0].proven, 1);
+    assert_int_equal(state_of(model).rehearsals, 1);
+    wane_model_free(model);
+
+    struct wane__script narrow = script_of(1); /* a batch that holds no block of the widest class */
+    narrow.batch = 12;
+    model = model_of(narrow, WANE_DRAFT_AUTO, false);
+    wane__drafts_practise(&model->drafts, 60);
+    assert_int_equal(model->drafts.proof[0][0].proven, 2);
+    assert_int_equal(length_of(model, 0), 0);
+    wane_model_free(model);
+}
+
 /* ------------------------------------------------------------------------ modes */
 
 static void test_modes(void **unused) {
@@ -713,6 +786,9 @@ int main(void) {
         cmocka_unit_test(test_other_floats),
         cmocka_unit_test(test_shadow),
         cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_practice),
+        cmocka_unit_test(test_practice_finds_other_floats),
+        cmocka_unit_test(test_practice_in_no_time),
         cmocka_unit_test(test_modes),
         cmocka_unit_test(test_tenants),
     };

@@ -325,6 +325,32 @@ static void test_length(void **unused) {
     wane__draft_pace_note(&dear, 65, 1);
 }
 
+/* Before anything ran, widths are judged by practice; afterwards by what ran, and by practice between. */
+static void test_length_from_practice(void **unused) {
+    (void)unused;
+    struct wane__draft_pace pace = {0};
+    float sure[WANE__DRAFT_MOST];
+    for (int i = 0; i < WANE__DRAFT_MOST; i++) sure[i] = 0.999f;
+    double seconds[WANE__BLOCK_MOST + 1] = {[4] = 2};
+    wane__draft_pace_expect(&pace, seconds); /* without the single token it says nothing */
+    assert_true(wane__draft_pace_cost(&pace, 4) <= 0);
+    seconds[1] = 1, seconds[8] = 9, seconds[16] = 5, seconds[32] = 9; /* eight rows were disturbed */
+    wane__draft_pace_expect(&pace, seconds);
+    assert_float_equal(wane__draft_pace_cost(&pace, 1), 1, 1e-9);
+    assert_float_equal(wane__draft_pace_cost(&pace, 8), 5, 1e-9);
+    assert_float_equal(wane__draft_pace_cost(&pace, 6), 3.5, 1e-9);
+    assert_float_equal(wane__draft_pace_cost(&pace, 24), 7, 1e-9);
+    assert_true(wane__draft_pace_cost(&pace, WANE__BLOCK_MOST) > 9);
+    assert_true(wane__draft_pace_choose(&pace, 0, WANE__DRAFT_MOST, sure) >=
+                15);                    /* from the first token on */
+    wane__draft_pace_note(&pace, 1, 2); /* with head and draws it takes twice as long */
+    assert_float_equal(wane__draft_pace_cost(&pace, 16), 10, 1e-9);
+    wane__draft_pace_note(&pace, 16, 5); /* and blocks do not */
+    assert_float_equal(wane__draft_pace_cost(&pace, 16), 5, 1e-2);
+    assert_float_equal(wane__draft_pace_cost(&pace, 32), 9, 1e-2);
+    assert_in_range(1000 * wane__draft_pace_cost(&pace, 4), 3000, 4000); /* between twice and once 2 */
+}
+
 /* A text of few words in no order: much is proposed, little of it comes. It may cost next to nothing. */
 static void test_nothing_to_draft(void **unused) {
     (void)unused;
@@ -408,6 +434,7 @@ int main(void) {
         cmocka_unit_test(test_a_table_proposes),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_length),
+        cmocka_unit_test(test_length_from_practice),
         cmocka_unit_test(test_nothing_to_draft),
         cmocka_unit_test(test_account),
     };
