@@ -5,8 +5,8 @@
  *
  * The engine is scripted: a call takes BASE_MS, and ROW_US for each row, about as a small model's on two cores. A share of the
  * requests has flat candidates, so that the gate doubts their first token; the others' are sharp. Clients are closed loops: each sends
- * a request when its last one is over. For each share and width both modes run by turns in slices; printed are times between
- * tokens as the clients saw them, tokens decoded for each one delivered, and how many streams wane carries where the slowest
+ * a request when its last one is over. For each share and width both modes run by turns in slices; printed are times a
+ * token as the clients saw them, of replies and of single gaps, tokens decoded for each one delivered, and how many streams wane carries where the slowest
  * twentieth of its tokens is as slow as legacy's. What a real model's requests doubt is another question: wane bench layer.
  */
 #include "core/clock.h"
@@ -31,9 +31,13 @@ static const struct wane__script_reply replies[] = {
     {.match = "unsure", .tokens = none, .fail_at = -1, .delay_ms = BASE_MS, .logits = flat},
 };
 
-struct times {
+struct list {
     double *ms;
     size_t count, room;
+};
+
+struct times {
+    struct list gap, reply; /* between two tokens; of a reply, the mean of its gaps */
     uint64_t decoded, delivered, votes, requests;
 };
 
@@ -51,7 +55,7 @@ static void give_up(const char *what) {
     exit(1);
 }
 
-static void add(struct times *times, double ms) {
+static void add(struct list *times, double ms) {
     if (times->count == times->room) {
         times->room = times->room > 0 ? 2 * times->room : 1024;
         times->ms = realloc(times->ms, times->room * sizeof *times->ms);
@@ -85,7 +89,12 @@ static void one_request(struct clients *c, int number) {
         if (event.kind == WANE_EVENT_TEXT) last = now;
     }
     pthread_mutex_lock(&c->lock);
-    for (int i = 0; i < gaps; i++) add(c->times, gap[i]);
+    double sum = 0;
+    for (int i = 0; i < gaps; i++) {
+        add(&c->times->gap, gap[i]);
+        sum += gap[i];
+    }
+    if (gaps > 0) add(&c->times->reply, sum / gaps);
     c->times->decoded += (uint64_t)(event.reply_tokens + event.spare_tokens);
     c->times->delivered += (uint64_t)event.reply_tokens;
     c->times->votes += event.answers > 0;
@@ -117,12 +126,12 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double quantile(struct times *times, double p) {
+static double quantile(struct list *times, double p) {
     qsort(times->ms, times->count, sizeof *times->ms, ascending);
     return times->ms[(size_t)(p * (double)(times->count - 1))];
 }
 
-static double deviation(const struct times *times) {
+static double deviation(const struct list *times) {
     double sum = 0, squares = 0, n = (double)times->count;
     for (size_t i = 0; i < times->count; i++) sum += times->ms[i];
     for (size_t i = 0; i < times->count; i++) squares += (times->ms[i] - sum / n) * (times->ms[i] - sum / n);
@@ -171,7 +180,7 @@ static double streams_at(const double *wane_p95, double p95) {
 
 static void measure(wane_scheduler *scheduler, double doubt, int requests) {
     struct times times[WIDTHS][MODES] = {0};
-    double p95[MODES][WIDTHS];
+    double p95[2][MODES][WIDTHS];
     wane_quality quality[MODES];
     for (int m = 0; m < MODES; m++) {
         wane_quality_init(&quality[m]);
@@ -191,24 +200,34 @@ static void measure(wane_scheduler *scheduler, double doubt, int requests) {
                                     .end = (slice + 1) * each};
                 run(&c, widths[w]);
             }
-    printf("\n%.1f %% of requests in doubt\nstreams  mode    requests  votes  p50 ms  p95 ms  deviation  "
-           "decoded\n",
+    printf("\n%.1f %% of requests in doubt; ms a token of a reply (TPOT), and between two tokens "
+           "(ITL)\nstreams  mode    requests  votes  "
+           "decoded  |  TPOT p50     p95  deviation  |   ITL p50     p95  deviation\n",
            100 * doubt);
     for (int w = 0; w < WIDTHS; w++)
         for (int m = 0; m < MODES; m++) {
             struct times *t = &times[w][m];
-            p95[m][w] = quantile(t, 0.95);
-            printf("%7d  %-6s  %8d  %5d  %6.2f  %6.2f  %9.2f  %7.2f\n", widths[w], wane_mode_name(modes[m]),
-                   (int)t->requests, (int)t->votes, quantile(t, 0.5), p95[m][w], deviation(t),
-                   (double)t->decoded / (double)t->delivered);
+            p95[0][m][w] = quantile(&t->reply, 0.95);
+            p95[1][m][w] = quantile(&t->gap, 0.95);
+            printf("%7d  %-6s  %8d  %5d  %7.2f  |  %8.2f  %6.2f  %9.2f  |  %8.2f  %6.2f  %9.2f\n", widths[w],
+                   wane_mode_name(modes[m]), (int)t->requests, (int)t->votes,
+                   (double)t->decoded / (double)t->delivered, quantile(&t->reply, 0.5), p95[0][m][w],
+                   deviation(&t->reply), quantile(&t->gap, 0.5), p95[1][m][w], deviation(&t->gap));
         }
     for (int w = 1; w < 4; w++)
-        printf("where legacy carries %d streams, wane carries %.1f (%.2f times) at equal p95; deviation "
-               "%+.0f %%\n",
-               widths[w], streams_at(p95[1], p95[0][w]), streams_at(p95[1], p95[0][w]) / widths[w],
-               100 * (deviation(&times[w][1]) / deviation(&times[w][0]) - 1));
+        for (int per = 0; per < 2; per++)
+            printf(
+                "%s: where legacy carries %d streams, wane carries %.1f (%.2f times) at equal p95; deviation "
+                "%+.0f %%\n",
+                per == 0 ? "TPOT" : "ITL ", widths[w], streams_at(p95[per][1], p95[per][0][w]),
+                streams_at(p95[per][1], p95[per][0][w]) / widths[w],
+                100 * (per == 0 ? deviation(&times[w][1].reply) / deviation(&times[w][0].reply) - 1
+                                : deviation(&times[w][1].gap) / deviation(&times[w][0].gap) - 1));
     for (int w = 0; w < WIDTHS; w++)
-        for (int m = 0; m < MODES; m++) free(times[w][m].ms);
+        for (int m = 0; m < MODES; m++) {
+            free(times[w][m].gap.ms);
+            free(times[w][m].reply.ms);
+        }
     fflush(stdout);
 }
 

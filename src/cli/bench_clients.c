@@ -122,6 +122,8 @@ static int one_request(struct clients *clients, int number, wane_error *error) {
         struct client_cell *cell = clients->cell;
         pthread_mutex_lock(&clients->lock);
         for (size_t i = 0; i < gaps.count; i++) numbers_add(&cell->gap_ms, gaps.value[i]);
+        if (request->tokens > 1)
+            numbers_add(&cell->tpot_ms, (request->last_ms - request->first_ms) / (request->tokens - 1));
         numbers_add(&cell->first_ms, request->first_ms);
         numbers_add(&cell->whole_ms, request->whole_ms);
         cell->delivered += (uint64_t)end.reply_tokens;
@@ -150,6 +152,14 @@ static void *client(void *user) {
         pthread_mutex_unlock(&clients->lock);
     }
     return NULL;
+}
+
+void client_cell_close(struct client_cell *cell) {
+    free(cell->gap_ms.value);
+    free(cell->tpot_ms.value);
+    free(cell->first_ms.value);
+    free(cell->whole_ms.value);
+    cell->gap_ms = cell->tpot_ms = cell->first_ms = cell->whole_ms = (struct numbers){0};
 }
 
 int clients_run(const struct client_load *load, struct client_cell *cell, wane_error *error) {

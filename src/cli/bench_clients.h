@@ -22,10 +22,12 @@ struct numbers {
 
 /* One mode at one width. */
 struct client_cell {
-    struct numbers gap_ms, first_ms, whole_ms; /* between tokens; as above */
-    struct client_request *request;            /* requests_per_cell of them, by number */
-    double seconds;                            /* of all rounds */
-    uint64_t decoded, delivered;               /* tokens */
+    struct numbers gap_ms;             /* between two tokens: inter-token latency */
+    struct numbers tpot_ms;            /* of a reply of two tokens or more: the mean of its gaps */
+    struct numbers first_ms, whole_ms; /* as above */
+    struct client_request *request;    /* requests_per_cell of them, by number */
+    double seconds;                    /* of all rounds */
+    uint64_t decoded, delivered;       /* tokens */
     uint64_t requests, votes, votes_changed;
 };
 
@@ -48,6 +50,8 @@ void numbers_add(struct numbers *numbers, double value);
 double numbers_quantile(struct numbers *numbers, double p);
 double numbers_deviation(const struct numbers *numbers);
 
+/* The cell's own lists; not its requests. */
+void client_cell_close(struct client_cell *cell);
 /* Run the load; adds to the cell. */
 int clients_run(const struct client_load *load, struct client_cell *cell, wane_error *error);
 

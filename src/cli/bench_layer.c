@@ -100,9 +100,7 @@ static int measure_cell(struct layer *layer, int w, int m, int round, wane_error
     int code = clients_run(&load, round < 0 ? &warm : cell, error);
     wane_model_get_correction_state(layer->work.model, &after);
     if (round < 0) {
-        free(warm.gap_ms.value);
-        free(warm.first_ms.value);
-        free(warm.whole_ms.value);
+        client_cell_close(&warm);
     } else {
         add_corrections(&layer->corrected[m], &before, &after);
     }
@@ -156,9 +154,7 @@ static int measure_length(struct layer *layer, struct length *length, wane_error
     free(prompt.id);
     free(cell.request->text);
     free(cell.request);
-    free(cell.gap_ms.value);
-    free(cell.first_ms.value);
-    free(cell.whole_ms.value);
+    client_cell_close(&cell);
     return code;
 }
 
@@ -203,14 +199,21 @@ static double agreement(struct layer *layer, int a, int b) {
     return share(same, all);
 }
 
+/* Time a token, as two quantities: of a reply (the mean of its gaps), and of single gaps. */
+enum per { PER_REPLY, PER_GAP };
+
+static struct numbers *times_of(struct client_cell *cell, enum per per) {
+    return per == PER_REPLY ? &cell->tpot_ms : &cell->gap_ms;
+}
+
 /*
- * How many streams wane carries where its slowest twentieth of tokens is as slow as legacy's at `streams`: between two widths the
+ * How many streams wane carries where its slowest twentieth of replies, or gaps, is as slow as legacy's at `streams`: between two widths the
  * 95th percentile is taken to grow in a straight line of the logarithms. Below the narrowest or beyond the widest: that one.
  */
-static double streams_at(struct layer *layer, int m, double p95) {
+static double streams_at(struct layer *layer, int m, enum per per, double p95) {
     double before_ms = 0, before = 0;
     for (int w = 0; w < layer->widths; w++) {
-        double ms = numbers_quantile(&layer->cell[w][m].gap_ms, 0.95);
+        double ms = numbers_quantile(times_of(&layer->cell[w][m], per), 0.95);
         double streams = layer->width[w];
         if (ms >= p95) {
             if (w == 0 || ms <= before_ms) return streams;
@@ -222,19 +225,30 @@ static double streams_at(struct layer *layer, int m, double p95) {
     return before;
 }
 
+static void times_json(json_t *cell, const char *name, struct numbers *ms) {
+    static const struct {
+        const char *name;
+        double p;
+    } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}};
+    char key[32];
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        snprintf(key, sizeof key, "%s_%s_ms", name, quantiles[i].name);
+        json_object_set_new(cell, key, json_ms(numbers_quantile(ms, quantiles[i].p)));
+    }
+    snprintf(key, sizeof key, "%s_deviation_ms", name);
+    json_object_set_new(cell, key, json_ms(numbers_deviation(ms)));
+}
+
 static json_t *cell_json(struct layer *layer, int w, int m) {
     struct client_cell *cell = &layer->cell[w][m];
-    return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "mode",
-                     wane_mode_name(modes[m]), "requests", (int)cell->requests, "qps",
-                     json_ms((double)cell->requests / cell->seconds), "ttft_ms",
-                     json_ms(numbers_quantile(&cell->first_ms, 0.5)), "whole_ms",
-                     json_ms(numbers_quantile(&cell->whole_ms, 0.5)), "tpot_p50_ms",
-                     json_ms(numbers_quantile(&cell->gap_ms, 0.5)), "tpot_p90_ms",
-                     json_ms(numbers_quantile(&cell->gap_ms, 0.9)), "tpot_p95_ms",
-                     json_ms(numbers_quantile(&cell->gap_ms, 0.95)), "tpot_p99_ms",
-                     json_ms(numbers_quantile(&cell->gap_ms, 0.99)), "tpot_deviation_ms",
-                     json_ms(numbers_deviation(&cell->gap_ms)), "decoded_per_delivered",
-                     json_ms(share(cell->decoded, cell->delivered)));
+    json_t *all = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "mode", wane_mode_name(modes[m]), "requests",
+                            (int)cell->requests, "qps", json_ms((double)cell->requests / cell->seconds),
+                            "ttft_ms", json_ms(numbers_quantile(&cell->first_ms, 0.5)), "whole_ms",
+                            json_ms(numbers_quantile(&cell->whole_ms, 0.5)), "decoded_per_delivered",
+                            json_ms(share(cell->decoded, cell->delivered)));
+    times_json(all, "tpot", &cell->tpot_ms);
+    times_json(all, "itl", &cell->gap_ms);
+    return all;
 }
 
 static json_t *part_json(const wane_correction_part *part) {
@@ -260,32 +274,41 @@ struct claim {
     double seen;
 };
 
-static int claims_of(struct layer *layer, struct claim out[6]) {
+enum { CLAIMS = 8 };
+
+static double more(double wane, double legacy) {
+    return 100 * (wane / legacy - 1);
+}
+
+static int claims_of(struct layer *layer, struct claim out[CLAIMS]) {
     int w = 0;
     for (int i = 0; i < layer->widths; i++)
         if (layer->width[i] <= 4) w = i;
     struct client_cell *l = &layer->cell[w][LEGACY], *x = &layer->cell[w][WANE];
-    double p95 = numbers_quantile(&l->gap_ms, 0.95);
-    double tpot = numbers_quantile(&x->gap_ms, 0.5) - numbers_quantile(&l->gap_ms, 0.5);
     struct sum wane = sum_of(layer, WANE);
-    out[0] = (struct claim){"streams at equal p95", "+37 %",
-                            100 * (streams_at(layer, WANE, p95) / layer->width[w] - 1)};
-    out[1] = (struct claim){"ms a token, median", "-29 to -37 ms of 41.7", tpot};
-    out[2] =
-        (struct claim){"requests a second", "+11 to +25.8 %",
-                       100 * ((double)x->requests / x->seconds / ((double)l->requests / l->seconds) - 1)};
-    out[3] = (struct claim){"deviation of ms a token", "-38.7 %",
-                            100 * (numbers_deviation(&x->gap_ms) / numbers_deviation(&l->gap_ms) - 1)};
-    out[4] =
-        (struct claim){"whole answer", "-24.1 %",
-                       100 * (numbers_quantile(&x->whole_ms, 0.5) / numbers_quantile(&l->whole_ms, 0.5) - 1)};
-    out[5] = (struct claim){"requests with a wake", "at most 3.7 %", 100 * share(wane.votes, wane.requests)};
+    double carried[2];
+    for (enum per per = PER_REPLY; per <= PER_GAP; per++)
+        carried[per] = streams_at(layer, WANE, per, numbers_quantile(times_of(l, per), 0.95));
+    out[0] =
+        (struct claim){"streams at equal p95 of replies", "+37 %", more(carried[PER_REPLY], layer->width[w])};
+    out[1] = (struct claim){"streams at equal p95 of gaps", "+37 %", more(carried[PER_GAP], layer->width[w])};
+    out[2] = (struct claim){"ms a token, median", "-29 to -37 ms of 41.7",
+                            numbers_quantile(&x->tpot_ms, 0.5) - numbers_quantile(&l->tpot_ms, 0.5)};
+    out[3] = (struct claim){"requests a second", "+11 to +25.8 %",
+                            more((double)x->requests / x->seconds, (double)l->requests / l->seconds)};
+    out[4] = (struct claim){"deviation of replies' ms a token", "-38.7 %",
+                            more(numbers_deviation(&x->tpot_ms), numbers_deviation(&l->tpot_ms))};
+    out[5] = (struct claim){"deviation of gaps", "-38.7 %",
+                            more(numbers_deviation(&x->gap_ms), numbers_deviation(&l->gap_ms))};
+    out[6] = (struct claim){"whole answer", "-24.1 %",
+                            more(numbers_quantile(&x->whole_ms, 0.5), numbers_quantile(&l->whole_ms, 0.5))};
+    out[7] = (struct claim){"requests with a wake", "at most 3.7 %", 100 * share(wane.votes, wane.requests)};
     return layer->width[w];
 }
 
 static void print_json(struct layer *layer) {
     const wane_model_facts *facts = wane_model_get_facts(layer->work.model);
-    struct claim claim[6];
+    struct claim claim[CLAIMS];
     json_t *cells = json_array(), *all_modes = json_array(), *lengths = json_array(), *claims = json_array(),
            *wakes = json_object();
     int at = claims_of(layer, claim);
@@ -302,15 +325,17 @@ static void print_json(struct layer *layer) {
                                                  "off_ms", json_ms(layer->length[i].ms[OFF]), "legacy_ms",
                                                  json_ms(layer->length[i].ms[LEGACY]), "wane_ms",
                                                  json_ms(layer->length[i].ms[WANE])));
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < CLAIMS; i++)
         json_array_append_new(claims, json_pack("{s:s, s:s, s:o}", "what", claim[i].what, "claimed",
                                                 claim[i].claimed, "seen", json_ms(claim[i].seen)));
     for (int i = WANE_WAKE_NONE + 1; i < WANE_WAKES; i++)
         json_object_set_new(wakes, wane_wake_name(i), json_integer((json_int_t)layer->gate.wakes[i]));
-    json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:b, s:i}", "bench", "layer", "wane",
-                            wane_version(), "engine", wane_engine_version(), "model", facts->name, "threads",
-                            facts->threads, "tokens", layer->work.steps, "rounds", layer->rounds, "load",
-                            json_ms(layer->load), "gate", layer->gate.given, "claims_at_streams", at);
+    json_t *all =
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:b, s:i}", "bench", "layer", "wane",
+                  wane_version(), "engine", wane_engine_version(), "model", facts->name, "threads",
+                  facts->threads, "prompt_chunk", setting_int(layer->settings, SET_PROMPT_CHUNK), "tokens",
+                  layer->work.steps, "rounds", layer->rounds, "load", json_ms(layer->load), "gate",
+                  layer->gate.given, "claims_at_streams", at);
     json_object_set_new(all, "streams", cells);
     json_object_set_new(all, "modes", all_modes);
     json_object_set_new(all, "wakes", wakes);
@@ -323,26 +348,38 @@ static void print_json(struct layer *layer) {
     out_json(all, false);
 }
 
-static void print_width(struct layer *layer, int w) {
-    for (int m = 0; m < LAYER_MODES; m++) {
-        struct client_cell *cell = &layer->cell[w][m];
-        out_format("%7d  %-6s  %8d  %6.2f  %8.1f  %8.2f  %8.2f  %8.2f  %9.2f  %9.0f  %7.2f\n",
-                   layer->width[w], wane_mode_name(modes[m]), (int)cell->requests,
-                   (double)cell->requests / cell->seconds, numbers_quantile(&cell->first_ms, 0.5),
-                   numbers_quantile(&cell->gap_ms, 0.5), numbers_quantile(&cell->gap_ms, 0.9),
-                   numbers_quantile(&cell->gap_ms, 0.99), numbers_deviation(&cell->gap_ms),
-                   numbers_quantile(&cell->whole_ms, 0.5), share(cell->decoded, cell->delivered));
+static void print_times(struct numbers *ms) {
+    out_format("  %8.2f  %8.2f  %8.2f  %8.2f  %9.2f\n", numbers_quantile(ms, 0.5), numbers_quantile(ms, 0.9),
+               numbers_quantile(ms, 0.95), numbers_quantile(ms, 0.99), numbers_deviation(ms));
+}
+
+static void print_widths(struct layer *layer) {
+    out_format("streams  mode    requests     qps  ttft ms  whole ms  decoded\n");
+    for (int w = 0; w < layer->widths; w++)
+        for (int m = 0; m < LAYER_MODES; m++) {
+            struct client_cell *cell = &layer->cell[w][m];
+            out_format("%7d  %-6s  %8d  %6.2f  %7.0f  %8.0f  %7.2f\n", layer->width[w],
+                       wane_mode_name(modes[m]), (int)cell->requests, (double)cell->requests / cell->seconds,
+                       numbers_quantile(&cell->first_ms, 0.5), numbers_quantile(&cell->whole_ms, 0.5),
+                       share(cell->decoded, cell->delivered));
+        }
+    for (enum per per = PER_REPLY; per <= PER_GAP; per++) {
+        out_format("\n%s\nstreams  mode         p50       p90       p95       p99  deviation\n",
+                   per == PER_REPLY ? "ms a token of a reply (TPOT)" : "ms between two tokens (ITL)");
+        for (int w = 0; w < layer->widths; w++)
+            for (int m = 0; m < LAYER_MODES; m++) {
+                out_format("%7d  %-6s", layer->width[w], wane_mode_name(modes[m]));
+                print_times(times_of(&layer->cell[w][m], per));
+            }
     }
 }
 
 static void print_text(struct layer *layer) {
     const wane_model_facts *facts = wane_model_get_facts(layer->work.model);
-    struct claim claim[6];
+    struct claim claim[CLAIMS];
     out_format("%s (%s), %d threads, %d tokens, %d rounds\n\n", facts->name, facts->description,
                facts->threads, layer->work.steps, layer->rounds);
-    out_format("streams  mode    requests     qps   ttft ms  tpot p50       p90       p99  deviation   whole "
-               "ms  decoded\n");
-    for (int w = 0; w < layer->widths; w++) print_width(layer, w);
+    print_widths(layer);
     for (int i = 0; i < layer->lengths; i++)
         out_format("%s%6d tokens of context: off %.2f, legacy %.2f, wane %.2f ms a token\n",
                    i == 0 ? "\n" : "", layer->length[i].tokens, layer->length[i].ms[OFF],
@@ -365,9 +402,9 @@ static void print_text(struct layer *layer) {
                100 * agreement(layer, WANE, LEGACY), 100 * agreement(layer, WANE, OFF));
     int at = claims_of(layer, claim);
     out_format("\nwane against legacy at %d streams    claimed                   here\n", at);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < CLAIMS; i++)
         out_format("  %-32s  %-24s  %+.1f%s\n", claim[i].what, claim[i].claimed, claim[i].seen,
-                   i == 1 ? " ms" : " %");
+                   i == 2 ? " ms" : " %");
 }
 
 /* ---- the command --------------------------------------------------------------------------------------------------- */
@@ -380,9 +417,7 @@ static void close_layer(struct layer *layer) {
             int count = layer->width[w] * layer->each * layer->rounds;
             for (int i = 0; cell->request != NULL && i < count; i++) free(cell->request[i].text);
             free(cell->request);
-            free(cell->gap_ms.value);
-            free(cell->first_ms.value);
-            free(cell->whole_ms.value);
+            client_cell_close(cell);
         }
     }
     bench_work_close(&layer->work);
@@ -395,6 +430,7 @@ static int open_layer(struct layer *layer, wane_model *model, wane_error *error)
     options.no_prefix_reuse =
         true; /* a prompt that was just computed would be free, for whoever comes second */
     options.drill = true;
+    options.prompt_chunk = setting_int(layer->settings, SET_PROMPT_CHUNK);
     int code = bench_work_open(&layer->work, model, NULL, 0, bench_prompt_count,
                                setting_int(layer->settings, SET_TOKENS), error);
     bench_set_sampler(&layer->work.sampling, "default");
@@ -411,7 +447,9 @@ static int open_layer(struct layer *layer, wane_model *model, wane_error *error)
 
 static int add_lengths(struct layer *layer, int most) {
     static const int wanted[LENGTHS_MOST] = {1024, 4096, 8192, 16384, 32768};
-    int count = setting_on(layer->settings, SET_LONG) ? LENGTHS_MOST : 3;
+    int count = setting_on(layer->settings, SET_LONG)      ? LENGTHS_MOST
+                : setting_on(layer->settings, SET_LENGTHS) ? LENGTHS_MOST - 2
+                                                           : 0;
     for (int i = 0; i < count; i++)
         if (wanted[i] + layer->work.steps < most) layer->length[layer->lengths++].tokens = wanted[i];
     return layer->lengths;

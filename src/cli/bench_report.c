@@ -206,8 +206,7 @@ static void draw_decode(const struct report *report) {
 
 /* The times between tokens of a mode, from its median to the longest of a hundred. */
 static void add_times(struct report_spans *spans, const json_t *mode, double streams, int look) {
-    static const char *const points[REPORT_POINTS] = {"tpot_p50_ms", "tpot_p90_ms", "tpot_p95_ms",
-                                                      "tpot_p99_ms"};
+    static const char *const points[REPORT_POINTS] = {"itl_p50_ms", "itl_p90_ms", "itl_p95_ms", "itl_p99_ms"};
     struct report_span *span =
         report_span(spans, "%.0f stream%s, %s", streams, streams > 1 ? "s" : "", json_text_of(mode, "mode"));
     if (span == NULL) return;

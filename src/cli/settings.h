@@ -260,6 +260,7 @@ enum setting_id {
     SET_SAMPLER,
     SET_ROWS,
     SET_BODY,
+    SET_LENGTHS,
     SET_LONG,
     SET_PROMPTS,
     SET_PROTOCOL_REQUESTS,

@@ -6,8 +6,8 @@ cat >head.json <<'END'
  "limit": 1.8, "body_ms": 4, "dense_ms": 7.2, "wane_ms": 4.8, "threads": 2, "rounds": 5, "load": 0.1, "divergent": 0}
 END
 cat >layer.json <<'END'
-{"bench": "layer", "model": "m", "streams": [{"streams": 1, "modes": [{"mode": "off", "tpot_p50_ms": 5, "tpot_p95_ms": 6, "tpot_p99_ms": 7,
- "decoded_per_delivered": 1}, {"mode": "wane", "tpot_p50_ms": null}]}]}
+{"bench": "layer", "model": "m", "streams": [{"streams": 1, "modes": [{"mode": "off", "itl_p50_ms": 5, "itl_p95_ms": 6, "itl_p99_ms": 7,
+ "decoded_per_delivered": 1}, {"mode": "wane", "itl_p50_ms": null}]}]}
 END
 echo '{"bench": "draft", "by_prompt": 7, "gain": "much"}' >odd.json
 cat >quality.json <<'END'
