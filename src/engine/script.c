@@ -47,6 +47,7 @@ struct script_engine {
     int32_t *tokens;   /* of all sequences, context a piece */
     char *text;        /* scratch: the bytes of one sequence */
     int32_t *text_end; /* scratch: where each token's bytes end */
+    float *head;       /* a linear one's rows, VOCAB × WIDE */
     float *hidden, *logits;
     bool *has_logits;
     int rows;
@@ -274,7 +275,8 @@ static void fill_hidden(struct script_engine *engine, const int32_t *token, int 
 static float logit_of(const struct script_engine *engine, const float *hidden, int32_t token) {
     if (engine->script.linear) {
         float sum = 0;
-        for (int j = 0; j < WIDE; j++) sum += weight_of(token, j) * hidden[j];
+        const float *row = engine->head + (size_t)token * WIDE;
+        for (int j = 0; j < WIDE; j++) sum += row[j] * hidden[j];
         return sum;
     }
     if (hidden[1] >= 0) return engine->script.replies[(size_t)hidden[1]].logits[token];
@@ -595,6 +597,7 @@ static void script_free(struct wane__engine *base) {
     wane__free(engine->tokens);
     wane__free(engine->text);
     wane__free(engine->text_end);
+    wane__free(engine->head);
     wane__free(engine->hidden);
     wane__free(engine->logits);
     wane__free(engine->has_logits);
@@ -671,14 +674,17 @@ static bool allocate(struct script_engine *engine) {
     engine->tokens = wane__alloc_zero(sequences * context, sizeof *engine->tokens);
     engine->text = wane__alloc_zero(context, longest);
     engine->text_end = wane__alloc_zero(context, sizeof *engine->text_end);
+    engine->head = wane__alloc_zero(engine->script.linear ? VOCAB * WIDE : 1, sizeof *engine->head);
     engine->hidden = wane__alloc_zero(batch * width(engine), sizeof *engine->hidden);
     engine->logits = wane__alloc_zero(batch * VOCAB, sizeof *engine->logits);
     engine->has_logits = wane__alloc_zero(batch, sizeof *engine->has_logits);
     if (!wane__script_shown_open(&engine->shown, &engine->script, (int)batch, (int)width(engine)) ||
-        !engine->sequences || !engine->tokens || !engine->text || !engine->text_end || !engine->hidden ||
-        !engine->logits || !engine->has_logits)
+        !engine->sequences || !engine->tokens || !engine->text || !engine->text_end || !engine->head ||
+        !engine->hidden || !engine->logits || !engine->has_logits)
         return false;
     for (size_t s = 0; s < sequences; s++) engine->sequences[s].token = engine->tokens + s * context;
+    for (int i = 0; engine->script.linear && i < VOCAB * WIDE; i++)
+        engine->head[i] = weight_of(i / WIDE, i % WIDE);
     return true;
 }
 

@@ -249,7 +249,7 @@ static void test_kept_replies(void **state) {
     (void)state;
     struct wane__kept *kept = wane__kept_new(3, 10000, 10);
     struct wane__kept_state s;
-    char id[8];
+    char id[16];
     bool full;
     for (int i = 0; i < 5; i++) {
         snprintf(id, sizeof id, "r%d", i);

@@ -73,7 +73,7 @@ static void test_draws_equal_the_dense_ones(void **unused) {
         struct rig rig;
         wane_sampling s;
         wane_bias bias[5];
-        rig_init(&rig, 12000, 128);
+        rig_init(&rig, SANITIZED ? 3000 : 12000, 128);
         fill_head(&rig, kind);
         rig_learn(&rig, 600);
         rig_build(&rig, 2);
@@ -117,9 +117,9 @@ static void test_sums_lie_between_bounds(void **unused) {
         for (int learned = 0; learned < 2; learned++) {
             struct rig rig;
             double widest[7] = {0};
-            rig_init(&rig, 8000, 320);
+            rig_init(&rig, SANITIZED ? 2000 : 8000, 320);
             fill_head(&rig, kind);
-            if (learned) rig_learn(&rig, 800);
+            if (learned) rig_learn(&rig, SANITIZED ? 330 : 800);
             rig_build(&rig, 2);
             struct wane__head *head = rig_open(&rig, 6, 1, 1);
             for (int round = 0; round < (SANITIZED ? 3 : 40); round++) {

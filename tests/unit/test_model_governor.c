@@ -524,7 +524,7 @@ static void test_crowd(void **unused) {
     (void)unused;
     static struct reply alone[CROWD], unsteered;
     static struct outcome out;
-    char prompt[CROWD][100];
+    char prompt[CROWD][128];
     int differ = 0;
     for (int i = 0; i < CROWD; i++)
         snprintf(prompt[i], sizeof prompt[i], "%s number %d of a crowd %.*s",

@@ -492,7 +492,7 @@ static void test_trace_to_table(void **unused) {
     rig_folder_make(&folder);
     wane_tracer *tracer = open_tracer(folder.path);
     for (int i = 0; i < 4; i++) {
-        char id[8];
+        char id[16];
         snprintf(id, sizeof id, "r%d", i);
         record_reply(tracer, id, "anna");
     }
