@@ -2,6 +2,8 @@
  * gate.c - how long the gate takes: a LUT's answer, the net's, and a look at 50 candidates. By hand:
  *
  *     build/tests/bench_gate [GATE]      without one: a LUT of 20,000 made-up patterns
+ *     build/tests/bench_gate GATE MODEL [THREADS]      what a token of a real model takes in mode off, in wane without a gate, and with GATE (-: the one
+ *                                                      that ships for it), by turns, the same seeds
  */
 #include "gate/gate.h"
 #include "core/clock.h"
@@ -9,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MADE = 20000, ASKED = 1 << 16, ROUNDS = 200 };
 
@@ -59,6 +62,35 @@ static double reply(wane_model *model, const wane_tokens *prompt, const wane_gen
     return ms;
 }
 
+/* Each against the one before: the layer as such, the gate, and the votes over a doubtful token's vote. */
+static const struct way {
+    const char *name;
+    int mode, doubt_votes; /* -1: as it is by default */
+    bool gate;
+} ways[] = {
+    {"off", WANE_MODE_OFF, 0, false},
+    {"wane without the gate", WANE_MODE_WANE, 0, false},
+    {"wane, doubt_votes 0", WANE_MODE_WANE, 0, true},
+    {"wane", WANE_MODE_WANE, -1, true},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static int set_way(const struct way *way, wane_model *model, const char *gate, wane_quality *quality,
+                   wane_error *error) {
+    wane_quality_init(quality);
+    quality->mode = way->mode;
+    if (way->doubt_votes >= 0) quality->doubt_votes = way->doubt_votes;
+    return way->gate ? wane_model_set_gate(model, gate, error) : wane_model_drop_gate(model, error);
+}
+
+static void say_pairs(const char *what, const double *ms, const double *base) {
+    double gap[REPLIES];
+    for (int i = 0; i < REPLIES; i++) gap[i] = 100 * (ms[i] / base[i] - 1);
+    qsort(gap, REPLIES, sizeof *gap, by_size);
+    printf("  %s %+.2f %% (quartiles %+.2f, %+.2f)", what, gap[REPLIES / 2], gap[REPLIES / 4],
+           gap[3 * REPLIES / 4]);
+}
+
 static int with_model(const char *gate, const char *path, int threads) {
     static const char text[] = "Tell me about the tides, and why there are two a day.";
     static const wane_message message = {"user", text, sizeof text - 1};
@@ -68,35 +100,37 @@ static int with_model(const char *gate, const char *path, int threads) {
     wane_quality quality;
     wane_generation g;
     wane_error error = {0};
-    double ms[2][REPLIES];
+    static double ms[WAYS][REPLIES];
     wane_model_options_init(&options);
     options.path = path;
     options.threads = threads;
     options.draft = WANE_DRAFT_OFF;
-    wane_quality_init(&quality);
-    quality.mode = WANE_MODE_WANE;
     wane_generation_init(&g);
     g.sampling.seeded = g.ignore_end = true;
     g.max_tokens = TOKENS;
     g.quality = &quality;
     int status = wane_model_load(&options, &model, &error);
     if (status == WANE_OK) status = wane_chat_tokenize(model, &message, 1, &prompt, &error);
-    for (int i = 0; i < 2 * REPLIES && status == WANE_OK; i++) {
-        status = i % 2 != 0 ? wane_model_set_gate(model, gate, &error) : wane_model_drop_gate(model, &error);
-        g.sampling.seed = (uint64_t)(i / 2);
-        if (status == WANE_OK) ms[i % 2][i / 2] = reply(model, &prompt, &g);
-    }
+    for (int i = -1; i < REPLIES && status == WANE_OK; i++)
+        for (int w = 0; w < WAYS && status == WANE_OK; w++) {
+            int way = (w + i + 1) % WAYS;
+            status = set_way(&ways[way], model, strcmp(gate, "-") == 0 ? NULL : gate, &quality, &error);
+            g.sampling.seed = (uint64_t)(i + 1);
+            if (status == WANE_OK) ms[way][i < 0 ? 0 : i] = reply(model, &prompt, &g);
+        }
     if (status != WANE_OK) {
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    double gap[REPLIES];
-    for (int i = 0; i < REPLIES; i++) gap[i] = ms[1][i] / ms[0][i] - 1;
-    for (int with = 0; with < 2; with++) qsort(ms[with], REPLIES, sizeof **ms, by_size);
-    qsort(gap, REPLIES, sizeof *gap, by_size);
-    printf("ms a token without the gate %.4f, with it %.4f; pairwise %+.2f %% (quartiles %+.2f, %+.2f)\n",
-           ms[0][REPLIES / 2], ms[1][REPLIES / 2], 100 * gap[REPLIES / 2], 100 * gap[REPLIES / 4],
-           100 * gap[3 * REPLIES / 4]);
+    for (int way = 0; way < WAYS; way++) {
+        double sorted[REPLIES];
+        memcpy(sorted, ms[way], sizeof sorted);
+        qsort(sorted, REPLIES, sizeof *sorted, by_size);
+        printf("%-22s  %.4f ms a token", ways[way].name, sorted[REPLIES / 2]);
+        if (way > 1) say_pairs("against the one above", ms[way], ms[way - 1]);
+        if (way > 0) say_pairs("against off", ms[way], ms[0]);
+        printf("\n");
+    }
     wane_gate_state state;
     wane_model_get_gate_state(model, &state);
     printf("%llu tokens judged, %llu looked up in vain, %llu rejected\n", (unsigned long long)state.judged,
