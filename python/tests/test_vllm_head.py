@@ -133,7 +133,7 @@ def test_settings(monkeypatch):
     for given, expected in (({}, False), ({"sketch": "x"}, True), ({"on": False, "threads": 2}, False)):
         monkeypatch.setattr(head, "current", lambda given=given: settings.parse({"head": given}))
         assert head.Options.of_settings().on is expected
-    for given, word in (({"thread": 1}, "head.thread"), ({"threads": 0}, "threads"), ({"sigmas": 50}, "sigmas")):
+    for given, word in (({"thread": 1}, "head: .thread. is not known"), ({"threads": 0}, "threads"), ({"sigmas": 50}, "sigmas")):
         monkeypatch.setattr(head, "current", lambda given=given: settings.parse({"head": given}))
         with pytest.raises(settings.SettingsError, match=word):
             head.Options.of_settings()

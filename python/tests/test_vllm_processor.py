@@ -4,6 +4,7 @@ and counted. The order of updates was recorded from vLLM 0.32 on a CPU.
 """
 import enum
 import json
+import types
 from dataclasses import dataclass, field
 from typing import List, Optional
 
@@ -188,7 +189,7 @@ def test_tokens_are_those_of_a_sampler_through_all_that_happens_to_rows(make):
         p.update_state(None)
     for n in range(4):
         assert outs[n] == alone(prompts[n], params[n], wane.Quality(mode="wane"), len(outs[n])), n
-    assert len(p.parked) == 1 and set(p.replies) == {0, 1, 2}
+    assert len(p.parked) == 1 and set(p.rows.of) == {0, 1, 2}
     p.close()
 
 
@@ -202,7 +203,7 @@ def test_tokens_that_come_a_step_late(make):
             out[-1] = expected[at - 1]
         out.append(-1)
     p.update_state(None)
-    assert p.replies[0].taken in (9, 10)
+    assert p.rows.of[0].taken in (9, 10)
 
 
 def test_another_token_than_the_drawn_one(make):
@@ -212,7 +213,7 @@ def test_another_token_than_the_drawn_one(make):
     apply(p, [[70]])
     out.append(5)
     apply(p, [[70, 5]])
-    assert len(p.replies[0].context) == 2 and len(p.replies[0].sampler) == 1
+    assert len(p.rows.of[0].context) == 2 and len(p.rows.of[0].sampler) == 1
 
 
 def test_modes_of_requests(make):
@@ -221,7 +222,7 @@ def test_modes_of_requests(make):
     p.update_state(Update(added=[(0, Params(), [1, 2], outs[0]), (1, Params(extra_args={"wane_mode": "wane", "other": 3}), [1, 2], outs[1])]))
     first, second = apply(p, [[1, 2], [1, 2]])
     assert first is None and second is not None
-    assert set(p.replies) == {1}
+    assert set(p.rows.of) == {1}
     for bad, word in (({"wane_mode": "legacy"}, "may not ask"), ({"wane_mood": "x"}, "wane_mode"), ({"wane_ssp": "domain=legl"}, "did you mean legal"),
                       ({"wane_ssp": "nonsense"}, "not a pair"), ({"wane_mode": 3}, "text"), ({"wane_kind": "prose"}, "single"),
                       ({"wane_tenant": "me"}, "one tenant"), ({"wane_request": "a b"}, "printable"), ({"wane_domain": "legal"}, "left out")):
@@ -235,10 +236,10 @@ def test_an_instruction_changes_what_it_must(make):
     p = make(mode="off", request_modes=["wane"], domains={"finance": {"doubt_budget": 9}})
     said = {"wane_ssp": "tolerance=strict;domain=medical;fallback=none"}
     p.update_state(Update(added=[(0, Params(extra_args=said), [1], []), (1, Params(extra_args={"wane_ssp": "SSP:domain=finance"}), [1], [])]))
-    quality = p.replies[0].wish.quality
+    quality = p.rows.of[0].wish.quality
     expected, _ = wane.Quality(mode="wane").with_instruction("SSP:domain=medical;tolerance=strict;fallback=none")
     assert quality == expected and quality.clamp == 20 and quality.hold == 0 and quality.fallback == "none"
-    assert p.replies[1].wish.quality.doubt_budget == 9 and p.replies[1].wish.policy["ssp"]["settings"] == "server"
+    assert p.rows.of[1].wish.quality.doubt_budget == 9 and p.rows.of[1].wish.policy["ssp"]["settings"] == "server"
 
 
 def test_the_fuse_ends_with_what_its_reader_gets(make):
@@ -348,3 +349,39 @@ def test_numbers_of_several_processes(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "metrics.md").read_text() + (ROOT / "docs" / "vllm.md").read_text()
     for name, *_ in metrics.FAMILIES:
         assert name in page, name
+
+
+# ------------------------------------------------------------------------------------------------------------------------------- rows
+
+def test_rows_follow_every_change():
+    """Against a dictionary that does what vLLM says of its batch: removed, added, moved or swapped, whatever comes."""
+    from wane_vllm.rows import Rows
+    rng = np.random.default_rng(3)
+    rows, gone, number = Rows(), [], 0
+    model = {}
+    for _ in range(400):
+        removed = [int(r) for r in rng.permutation(8)[:rng.integers(0, 4)]]
+        added = []
+        for r in rng.permutation(8)[:rng.integers(0, 4)]:
+            number += 1
+            added.append((int(r), None if rng.random() < 0.2 else number, [], []))
+        moved = [(int(a), int(b), types.SimpleNamespace(name=str(rng.choice(["SWAP", "UNIDIRECTIONAL"])))) for a, b in [rng.permutation(8)[:2] for _ in range(rng.integers(0, 3))]]
+        left = []
+        for r in removed:
+            left.append(model.pop(r, None))
+        for r, thing, *_ in added:
+            left.append(model.pop(r, None))
+            if thing is not None:
+                model[r] = thing
+        for a, b, how in moved:
+            one, other = model.pop(a, None), model.pop(b, None)
+            if one is not None:
+                model[b] = one
+            if how.name == "SWAP" and other is not None:
+                model[a] = other
+            elif how.name != "SWAP":
+                left.append(other)
+        gone.clear()
+        rows.update(types.SimpleNamespace(removed=removed, added=added, moved=moved), lambda params, prompt, output: params, gone.append)
+        assert rows.of == model
+        assert gone == [thing for thing in left if thing is not None]

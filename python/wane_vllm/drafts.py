@@ -31,7 +31,7 @@ import numpy as np
 import wane
 
 from . import copies, metrics
-from .settings import Settings, SettingsError, current
+from .settings import Settings, SettingsError, current, group
 from .tokens import origin_of
 
 log = logging.getLogger("wane.drafts")
@@ -69,13 +69,8 @@ class DraftSettings:
 
 def from_settings(settings: Settings) -> DraftSettings:
     """The settings under "draft"; the table, its key and tenants are those of all parts. SettingsError: what is not known or not allowed."""
-    known = {field.name for field in dataclasses.fields(DraftSettings)} - {"tenants"}
-    if not isinstance(settings.draft, dict):
-        raise SettingsError("draft must be an object of settings")
-    for name in settings.draft:
-        if name not in known:
-            raise SettingsError(f"there is no setting draft.{name}; there are {', '.join(sorted(known))}")
-    return DraftSettings(**{"table": settings.table, "key": settings.table_key, "tenants": settings.tenants, **settings.draft})
+    of_all = {"table": settings.table, "key": settings.table_key, "tenants": settings.tenants}
+    return group(DraftSettings, "draft", settings.draft, of_all, hidden=("tenants",))
 
 
 # ------------------------------------------------------------------------ chances

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 import wane
 
-from .settings import SettingsError, current
+from .rows import Rows
+from .settings import SettingsError, current, group
 
 try:
     from vllm.v1.sample.logits_processor import LogitsProcessor as _Told
@@ -74,11 +75,7 @@ class Options:
     def of_settings(cls) -> "Options":
         """Those of this process; SettingsError says what is wrong."""
         given = current().head
-        known = {field.name for field in dataclasses.fields(cls)}
-        for name in given:
-            if name not in known:
-                raise SettingsError(f"there is no setting head.{name}; there are {', '.join(sorted(known))}")
-        made = cls(**{"on": True, **given} if given else {})
+        made: Options = group(cls, "head", {"on": True, **given} if given else {})
         if not 1 <= made.threads <= 256 or not 1 <= made.sigmas <= 12:
             raise SettingsError(f"head: threads must be 1 to 256 and sigmas 1 to 12; they are {made.threads} and {made.sigmas}")
         return made
@@ -184,24 +181,15 @@ class Watch:
 
     def __init__(self, judge: Callable[[Any], bool] = plain) -> None:
         self.judge, self.rows, self.plain = judge, 0, False
-        self._of: Dict[int, bool] = {}
+        self._of: Rows[bool] = Rows()
 
     def update(self, change: Any) -> None:
-        """A BatchUpdate of vLLM's, in its order: removed, added, moved; None: the batch is as it was."""
+        """A BatchUpdate of vLLM's; None: the batch is as it was."""
         if change is None:
             return
-        for row in change.removed:
-            self._of.pop(row, None)
-        for row, params, *_ in change.added:
-            self._of[row] = self.judge(params)
-        for source, target, how in change.moved:
-            moved, other = self._of.pop(source, None), self._of.pop(target, None)
-            if moved is not None:
-                self._of[target] = moved
-            if other is not None and how.name == "SWAP":
-                self._of[source] = other
+        self._of.update(change, lambda params, *_: self.judge(params))
         self.rows = change.batch_size
-        self.plain = self.rows > 0 and all(self._of.get(row, False) for row in range(self.rows))
+        self.plain = self.rows > 0 and all(self._of.of.get(row, False) for row in range(self.rows))
 
 
 _step = threading.local()  # .watch: the watch of the step that this thread is in, until its logits are made

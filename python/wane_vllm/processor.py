@@ -1,16 +1,17 @@
 """
-wane's logits processor in vLLM: keeps a reply for each row of the batch, draws where a request runs in another mode than off, records and audits. Owns the rows'
-order as vLLM changes it; refuses to do anything for requests that want nothing.
+wane's logits processor in vLLM: keeps a reply for each row of the batch, draws where a request runs in another mode than off, records and audits. Owns what
+is put off and comes back; refuses to do anything for requests that want nothing.
 """
 from __future__ import annotations
 
 import atexit
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from . import metrics, requests
 from .parts import Parts
 from .reply import Reply
+from .rows import Rows
 from .settings import Settings, current
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Wane(Base):
     def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:
         self.settings: Settings = current()
         self.counters = metrics.counters()
-        self.replies: Dict[int, Reply] = {}
+        self.rows: Rows[Reply] = Rows()
         self.parked: List[Tuple[float, Reply]] = []
         self._parts: Optional[Parts] = None
         if self.settings.idle:
@@ -67,25 +68,11 @@ class Wane(Base):
         """The batch changed: removed, then added, then moved."""
         if self._parts is None or batch_update is None:
             return
-        for index in batch_update.removed:
-            self._leave(self.replies.pop(index, None))
-        for index, params, prompt, output in batch_update.added:
-            self._leave(self.replies.pop(index, None))
-            reply = self._back(params, output) or self._new(params, prompt, output)
-            if reply is not None:
-                self.replies[index] = reply
-        for one, other, direction in batch_update.moved:
-            self._move(one, other, swap=direction.name == "SWAP")
+        self.rows.update(batch_update, self._come, self._leave)
         self._forget(time.monotonic())
 
-    def _move(self, one: int, other: int, swap: bool) -> None:
-        first, second = self.replies.pop(one, None), self.replies.pop(other, None)
-        if first is not None:
-            self.replies[other] = first
-        if swap and second is not None:
-            self.replies[one] = second
-        elif not swap:
-            self._leave(second)
+    def _come(self, params: Any, prompt: Optional[List[int]], output: List[int]) -> Optional[Reply]:
+        return self._back(params, output) or self._new(params, prompt, output)
 
     def _new(self, params: Any, prompt: Optional[List[int]], output: List[int]) -> Optional[Reply]:
         wish = requests.read(params.extra_args, self.settings)
@@ -94,10 +81,8 @@ class Wane(Base):
             return None
         return Reply(self._parts, wish, params, prompt, output, self.counters, self._room)
 
-    def _leave(self, reply: Optional[Reply]) -> None:
+    def _leave(self, reply: Reply) -> None:
         """A row is gone: it ended, or was put off; its tokens tell which, mostly."""
-        if reply is None:
-            return
         reply.settle()
         finish = reply.finish_of()
         if finish is not None:
@@ -123,10 +108,10 @@ class Wane(Base):
 
     def apply(self, logits: Any) -> Any:
         """Draw for the rows that are wane's, and leave one token in each of them."""
-        if not self.replies:
+        if not self.rows.of:
             return logits
         rows = logits.detach().numpy() if logits.device.type == "cpu" else None  # the tensor's own memory
-        for index, reply in self.replies.items():
+        for index, reply in self.rows.of.items():
             row = rows[index] if rows is not None else logits[index].float().cpu().numpy()
             token = reply.draw(row)
             if token is not None:
@@ -136,9 +121,9 @@ class Wane(Base):
 
     def close(self) -> None:
         """End what is still there: the process does."""
-        for reply in (*self.replies.values(), *(reply for _, reply in self.parked)):
+        for reply in (*self.rows.of.values(), *(reply for _, reply in self.parked)):
             reply.settle()
             reply.end(reply.finish_of() or "shutdown")
-        self.replies, self.parked = {}, []
+        self.rows, self.parked = Rows(), []
         if self._parts is not None:
             self._parts.close()

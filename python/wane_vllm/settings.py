@@ -74,15 +74,16 @@ def _refuse(what: str, name: str, known: Any) -> SettingsError:
     return SettingsError(f'{VARIABLE}: {what} "{name}" is not known; there are {", ".join(sorted(known))}{f" (did you mean {near[0]}?)" if near else ""}')
 
 
-def _group(kind: Any, what: str, given: Any) -> Any:
-    known = {one.name for one in fields(kind)}
+def group(kind: Any, what: str, given: Any, others: Optional[Dict[str, Any]] = None, hidden: Tuple[str, ...] = ()) -> Any:
+    """A `kind` of the settings `given` under the name `what`, and `others` where these say nothing; `hidden` ones are not to be given."""
+    known = {one.name for one in fields(kind)} - set(hidden)
     if not isinstance(given, dict):
         raise SettingsError(f"{VARIABLE}: {what} must be an object with {', '.join(sorted(known))}")
     for name in given:
         if name not in known:
             raise _refuse(f"{what}:", name, known)
     try:
-        return kind(**given)
+        return kind(**{**(others or {}), **given})
     except TypeError as why:
         raise SettingsError(f"{VARIABLE}: {what}: {str(why).replace('__init__()', 'it')}") from None
 
@@ -118,7 +119,7 @@ def parse(given: Any) -> Settings:
     made["domains"] = {name: _quality(f"domains: {name}", made["mode"], values, made["quality"]) for name, values in made.get("domains", {}).items()}
     for name, kind in (("record", Record), ("audit", Audit)):
         if made.get(name) is not None:
-            made[name] = _group(kind, name, made[name])
+            made[name] = group(kind, name, made[name])
     if made.get("model") and not re.fullmatch(r"[0-9a-f]{32}", made["model"]):
         raise SettingsError(f'{VARIABLE}: model is "{made["model"]}"; it must be the model\'s digest, 32 of 0-9 a-f, as wane model info prints it')
     for name in ("draft", "head"):
