@@ -334,11 +334,12 @@ static void print_json(struct layer *layer) {
     for (int i = WANE_WAKE_NONE + 1; i < WANE_WAKES; i++)
         json_object_set_new(wakes, wane_wake_name(i), json_integer((json_int_t)layer->gate.wakes[i]));
     json_t *all =
-        json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:b, s:i}", "bench", "layer", "wane",
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:b, s:i}", "bench", "layer", "wane",
                   wane_version(), "engine", wane_engine_version(), "model", facts->name, "threads",
-                  facts->threads, "prompt_chunk", setting_int(layer->settings, SET_PROMPT_CHUNK), "tokens",
-                  layer->work.steps, "rounds", layer->rounds, "load", json_ms(layer->load), "gate",
-                  layer->gate.given, "claims_at_streams", at);
+                  facts->threads, "prompt_chunk", setting_int(layer->settings, SET_PROMPT_CHUNK),
+                  "prompt_share", setting_int(layer->settings, SET_PROMPT_SHARE), "tokens", layer->work.steps,
+                  "rounds", layer->rounds, "load", json_ms(layer->load), "gate", layer->gate.given,
+                  "claims_at_streams", at);
     json_object_set_new(all, "streams", cells);
     json_object_set_new(all, "modes", all_modes);
     json_object_set_new(all, "wakes", wakes);
@@ -434,6 +435,7 @@ static int open_layer(struct layer *layer, wane_model *model, wane_error *error)
         true; /* a prompt that was just computed would be free, for whoever comes second */
     options.drill = true;
     options.prompt_chunk = setting_int(layer->settings, SET_PROMPT_CHUNK);
+    options.prompt_share = setting_int(layer->settings, SET_PROMPT_SHARE);
     int code = bench_work_open(&layer->work, model, NULL, 0, bench_prompt_count,
                                setting_int(layer->settings, SET_TOKENS), error);
     bench_set_sampler(&layer->work.sampling, "default");

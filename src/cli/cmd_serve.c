@@ -101,6 +101,7 @@ static void server_options(const struct settings *settings, struct serve_log *lo
     options->scheduler.practice_ms = setting_int(settings, SET_DRAFT_PRACTICE);
     options->scheduler.max_batch_requests = setting_int(settings, SET_BATCH_REQUESTS);
     options->scheduler.prompt_chunk = setting_int(settings, SET_PROMPT_CHUNK);
+    options->scheduler.prompt_share = setting_int(settings, SET_PROMPT_SHARE);
     options->scheduler.watchdog_ms = setting_int(settings, SET_WATCHDOG);
     options->scheduler.max_ms = (uint32_t)setting_int(settings, SET_DEADLINE);
     options->scheduler.no_prefix_reuse = !setting_on(settings, SET_PREFIX_REUSE);

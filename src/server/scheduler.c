@@ -27,6 +27,7 @@ void wane_scheduler_options_init(wane_scheduler_options *options) {
         .window_ms = 5,
         .max_batch_requests = 32,
         .prompt_chunk = 128,
+        .prompt_share = 8,
         .watchdog_ms = 10000,
     };
 }
@@ -50,6 +51,7 @@ static int read_options(const wane_scheduler_options *given, wane_scheduler_opti
         rc = check_range("max_batch_requests", out->max_batch_requests, 1, WANE__MAX_SLOTS, error);
     if (rc == WANE_OK) rc = check_range("practice_ms", out->practice_ms, 0, 600000, error);
     if (rc == WANE_OK) rc = check_range("prompt_chunk", out->prompt_chunk, 1, 1000000, error);
+    if (rc == WANE_OK) rc = check_range("prompt_share", out->prompt_share, 0, 1000000, error);
     if (rc == WANE_OK) rc = check_range("watchdog_ms", out->watchdog_ms, 0, 86400000, error);
     return rc;
 }

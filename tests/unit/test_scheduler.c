@@ -236,6 +236,34 @@ static void test_a_long_prompt_does_not_stop_others(void **state) {
     rig_down(&rig);
 }
 
+/* A prompt of 400 tokens beside one reply: by the chunk, by sixteens, by forties. */
+static void test_a_prompts_part(void **state) {
+    (void)state;
+    static const struct {
+        int share, largest;
+    } cases[] = {{0, 64}, {4, 17}, {40, 41}}; /* with the row of the reply */
+    static char text[401];
+    memset(text, 'y', 400);
+    for (int c = 0; c < 3; c++) {
+        wane_scheduler_options o = quick_options();
+        o.prompt_share = cases[c].share;
+        struct wane__script script = plain;
+        script.context = 4096;
+        struct rig rig = rig_up(script, o);
+        wane_generation endless = greedy(0), one = greedy(1);
+        wane_ticket *talker = send(&rig, questions[0], &endless);
+        wane_event event;
+        bool ended;
+        assert_int_equal(wane_ticket_next(talker, 5000, &event, &ended, NULL), WANE_OK);
+        assert_int_equal(wane_ticket_next(talker, 5000, &event, &ended, NULL), WANE_OK);
+        ask(&rig, text, &one, &outcome);
+        assert_int_equal(outcome.code, WANE_OK);
+        assert_int_equal(rig_counts(&rig).largest_batch, cases[c].largest);
+        wane_ticket_free(talker);
+        rig_down(&rig);
+    }
+}
+
 /* More sequences than a call takes: all of them get on, prompts too. */
 static void test_nobody_starves(void **state) {
     (void)state;
@@ -434,6 +462,7 @@ int main(void) {
         cmocka_unit_test(test_alone_or_beside_others),
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_a_long_prompt_does_not_stop_others),
+        cmocka_unit_test(test_a_prompts_part),
         cmocka_unit_test(test_nobody_starves),
         cmocka_unit_test(test_queue_is_capped),
         cmocka_unit_test(test_free_slots_are_places),
