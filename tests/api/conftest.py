@@ -40,7 +40,7 @@ def real_with(tmp_path_factory):
     servers = []
 
     def start(*more):
-        options = ["--context", "1024", "--threads", "1", "--batch-threads", "2", *more]
+        options = ["--context", "1024", "--threads", "1", "--batch-threads", "2", "--draft-practice", "0", *more]
         servers.append(start_real(tmp_path_factory.mktemp("own"), *options))
         return servers[-1]
 

@@ -99,3 +99,11 @@ def test_fallbacks_of_a_table(scripted, tmp_path):
     quantiles = [samples[(name, (("quantile", q),))] for q in ("0.5", "0.9", "0.99")]
     assert 0 < quantiles[0] <= quantiles[1] <= quantiles[2] < 10
     assert families["wane_table_given"].samples[("wane_table_given", ())] == 1
+
+
+def test_practice_comes_before_the_first_request(real_with):
+    """What the first replies would have rehearsed was rehearsed at the start; it is no reply's, and may be left out."""
+    for options, rehearsed in (((), True), (("--draft-practice", "0"), False), (("--draft", "off"), False)):
+        seen = real_with(*(options or ("--draft-practice", "20000"))).metrics()
+        assert (sum(v for k, v in seen.items() if k.startswith("wane_draft_rehearsals_total")) > 0) is rehearsed
+        assert sum(v for k, v in seen.items() if k.startswith("wane_reply_tokens_total")) == 0
