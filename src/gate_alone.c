@@ -79,13 +79,13 @@ int wane_gate_get_facts(const char *path, wane_gate_facts *facts, wane_error *er
 
 /* -------------------------------------------------------------------- looks */
 
-/* Candidates to ask for when the first ones did not tell. */
-enum { MORE = 24 };
+/* Candidates to ask for, and when these did not tell; a draw has mostly asked for as many. */
+enum { FEW = 8, MORE = 24 };
 
-bool wane__gate_look_at_row(struct wane__sampler *sampler, struct wane__source *source, int ask, double scale,
+bool wane__gate_look_at_row(struct wane__sampler *sampler, struct wane__source *source, double scale,
                             struct wane__gate_view *view) {
     struct wane__candidate list[WANE__GATE_OVER];
-    for (;; ask = ask < MORE ? MORE : WANE__GATE_OVER) {
+    for (int ask = FEW;; ask = ask < MORE ? MORE : WANE__GATE_OVER) {
         int found = 0;
         int status = wane__sampler_best_drawn(sampler, source, ask, list, &found, NULL);
         if (status != WANE_OK || found == 0) return false;

@@ -17,10 +17,10 @@ struct wane_doubt {
 };
 
 /*
- * Look at the row that was drawn from last. A few candidates, `ask`, mostly tell the pattern: what the others can add to the sum moves no
- * gap into another bin; only then more are asked for. `scale`: the temperature's inverse. False: the row holds nothing to look at.
+ * Look at the row that was drawn from last. A few candidates mostly tell the pattern: what the others can add to the sum moves no
+ * gap into another bin; where it could, more are asked for. `scale`: the temperature's inverse. False: the row holds nothing to look at.
  */
-bool wane__gate_look_at_row(struct wane__sampler *sampler, struct wane__source *source, int ask, double scale,
+bool wane__gate_look_at_row(struct wane__sampler *sampler, struct wane__source *source, double scale,
                             struct wane__gate_view *view);
 /* A verdict in public words; what is not the verdict's stays as it is. */
 void wane__verdict_tell(const struct wane__verdict *verdict, wane_gate_token *token);

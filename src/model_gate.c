@@ -124,8 +124,7 @@ int wane__model_gate_stage(struct wane__reply *reply, wane_error *error) {
     }
     struct wane__source *source = source_of(reply);
     if (source == NULL) return WANE_OK; /* a body without a head, for measuring */
-    if (!wane__gate_look_at_row(reply->sampler, source, reply->gate.ask, forced ? reply->gate.hot_scale : 1,
-                                &view))
+    if (!wane__gate_look_at_row(reply->sampler, source, forced ? reply->gate.hot_scale : 1, &view))
         return WANE_OK;
     wane__doubt_judge(&reply->gate, gate->gate, &view, step->index, &step->verdict);
     note(gate, &step->verdict);

@@ -236,7 +236,7 @@ static int judge(wane_sampler *s, bool in_table, struct wane__choice *choice, wa
     if (!doubt->on) return WANE_OK;
     drawn->gate.table = in_table && !forced;
     if (drawn->gate.table) return WANE_OK;
-    if (!wane__gate_look_at_row(s->sampler, &s->row.source, doubt->ask, forced ? doubt->hot_scale : 1, &view))
+    if (!wane__gate_look_at_row(s->sampler, &s->row.source, forced ? doubt->hot_scale : 1, &view))
         return WANE_OK;
     wane__doubt_judge(doubt, s->gate, &view, s->count, &verdict);
     wane__verdict_tell(&verdict, &drawn->gate);

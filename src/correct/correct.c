@@ -219,13 +219,39 @@ static int correct(struct draw *d, int32_t plain, int *status) {
     return ruled;
 }
 
+/* `again`: the row was drawn from; what is known of it is not asked for once more. */
+static int draw_corrected(struct wane__correction *c, struct wane__sampler *sampler,
+                          struct wane__source *source, uint64_t index, bool again,
+                          struct wane__choice *choice, struct wane__corrected *did, wane_error *error) {
+    struct draw d = {.c = c, .sampler = sampler, .source = source, .index = index, .did = did};
+    bool clamps = c->part[WANE__PART_CLAMP] && !again;
+    int status = WANE_OK;
+    *did = (struct wane__corrected){.draws = !c->greedy};
+    *choice = (struct wane__choice){.token = -1, .complete = true};
+    if (clamps) status = wane__sampler_choose(sampler, source, index, choice, error);
+    if (status == WANE_OK)
+        status = wane__sampler_pool(sampler, source, c->plain_greedy ? 1 : c->most, clamps || again, &d.pool,
+                                    error);
+    if (status != WANE_OK) return status;
+    d.list = d.pool.list;
+    int at = correct(&d, choice->token, &status);
+    if (status != WANE_OK)
+        return wane__fail(error, status, "The head gave no more candidates (%s).", wane_strerror(status));
+    choice->token = d.list[at].token;
+    choice->candidates = d.pool.list;
+    choice->candidate_count = d.pool.support;
+    choice->complete = true;
+    return wane__sampler_finish(sampler, source, choice, error);
+}
+
 int wane__correction_draw_again(struct wane__correction *c, struct wane__sampler *sampler,
                                 struct wane__source *source, uint64_t index, int votes,
                                 struct wane__choice *choice, wane_error *error) {
     struct wane__corrected
         did; /* not counted: the token was, and what it is now is said by whoever asks for this */
+    if (c->mode == WANE_MODE_OFF) return wane__sampler_draw(sampler, source, index, choice, error);
     c->more_votes = votes;
-    int status = wane__correction_draw(c, sampler, source, index, choice, &did, error);
+    int status = draw_corrected(c, sampler, source, index, true, choice, &did, error);
     c->more_votes = 0;
     return status;
 }
@@ -237,22 +263,5 @@ int wane__correction_draw(struct wane__correction *c, struct wane__sampler *samp
         *did = (struct wane__corrected){0};
         return wane__sampler_draw(sampler, source, index, choice, error);
     }
-    struct draw d = {.c = c, .sampler = sampler, .source = source, .index = index, .did = did};
-    bool clamps = c->part[WANE__PART_CLAMP];
-    int status = WANE_OK;
-    *did = (struct wane__corrected){.draws = !c->greedy};
-    *choice = (struct wane__choice){.token = -1, .complete = true};
-    if (clamps) status = wane__sampler_choose(sampler, source, index, choice, error);
-    if (status == WANE_OK)
-        status = wane__sampler_pool(sampler, source, c->plain_greedy ? 1 : c->most, clamps, &d.pool, error);
-    if (status != WANE_OK) return status;
-    d.list = d.pool.list;
-    int at = correct(&d, choice->token, &status);
-    if (status != WANE_OK)
-        return wane__fail(error, status, "The head gave no more candidates (%s).", wane_strerror(status));
-    choice->token = d.list[at].token;
-    choice->candidates = d.pool.list;
-    choice->candidate_count = d.pool.support;
-    choice->complete = true;
-    return wane__sampler_finish(sampler, source, choice, error);
+    return draw_corrected(c, sampler, source, index, false, choice, did, error);
 }

@@ -5,14 +5,6 @@
 
 #include <limits.h>
 
-/* Corrected draws take all that clamp and top-k leave; an uncorrected one mostly makes do with a few. */
-static int first_ask(const wane_quality *q, const wane_sampling *s) {
-    enum { FEW = 8 };
-    int most = q->clamp > 0 && (s->top_k == 0 || q->clamp < s->top_k) ? q->clamp : s->top_k;
-    if (most < FEW || !(q->clamp > 0 || q->token_vote || q->rules)) return FEW;
-    return most < WANE__GATE_OVER ? most : WANE__GATE_OVER;
-}
-
 void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, const wane_sampling *sampling,
                        double entropy, int documents) {
     float temperature = sampling->temperature;
@@ -28,7 +20,6 @@ void wane__doubt_begin(struct wane__doubt *doubt, const wane_quality *quality, c
         .revival_top = quality->revival_top,
         .forced_every = hot ? quality->forced_every : 0,
         .hot_scale = hot ? 1 / (double)temperature : 1,
-        .ask = first_ask(quality, sampling),
         .first_reject = -1,
         .woke_at = -1,
     };

@@ -29,7 +29,6 @@ struct wane__doubt {
     float revival_top;
     int forced_every; /* 0: the request is not hot */
     double hot_scale; /* its temperature's inverse */
-    int ask;          /* candidates to ask a row for at first: what its draw will ask for anyway, or a few */
     /* So far. */
     int rejects;
     float level;      /* doubt */

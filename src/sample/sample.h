@@ -95,9 +95,9 @@ void wane__sampler_accept(struct wane__sampler *sampler, int32_t token);
 int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *source, uint64_t index,
                        struct wane__choice *choice, wane_error *error);
 /*
- * For who changes the distribution before a token is drawn from it: all that a draw chooses from. The `most` (1 … 256) best
- * candidates after the processors, fewer where top-k or the vocabulary says so; `support` of them are left by top-p and min-p,
- * which, as in every draw, do not depend on the temperature. `again`: this row is the one that the sampler was asked about last.
+ * For who changes the distribution before a token is drawn from it: all that a draw chooses from. Of the `most` (1 … 256) best
+ * candidates after the processors, fewer where top-k or the vocabulary says so, `support` are left by top-p and min-p,
+ * which, as in every draw, do not depend on the temperature; the list holds at least these, and no more than it takes to know it. `again`: this row is the one that the sampler was asked about last.
  * The list is the sampler's, and good until it is asked about another row: it only grows behind these, also when
  * wane__sampler_best_drawn asks for up to as many. Errors as of a draw.
  */

@@ -322,6 +322,37 @@ static void cut_list(struct wane__sampler *sampler, int most, struct walk *walk)
     walk->support = kept;
 }
 
+/* More than sums of 256 doubles can be off. */
+#define SLACK 1e-12
+
+/*
+ * The same of a list that is shorter than `most`, where that says as much: none of the others weighs more than the last one here, so that
+ * they bound top-p's share, and min-p ends before them. False: more of them must be known.
+ */
+static bool cut_prefix(struct wane__sampler *sampler, int most, struct walk *walk) {
+    const wane_sampling *s = &sampler->settings;
+    int count = sampler->list_count, kept = count;
+    if (walk->all || count >= most) {
+        cut_list(sampler, most, walk);
+        return true;
+    }
+    while (kept > 1 && sampler->list[kept - 1].logit < walk->lowest) kept--;
+    bool ended = kept < count;
+    walk->support = kept;
+    if (!(s->top_p < 1)) return ended;
+    double mass = 0, sum = 0;
+    for (int i = 0; i < count; i++) mass += wane__weigh(sampler->list, i, 1);
+    double more = (most - count) * wane__weigh(sampler->list, count - 1, 1);
+    double low = (double)s->top_p * mass * (1 - SLACK), high = (double)s->top_p * (mass + more) * (1 + SLACK);
+    for (int i = 0; i < kept; i++) {
+        sum += wane__weigh(sampler->list, i, 1);
+        walk->support = i + 1;
+        if (sum >= high) return true;
+        if (sum >= low) return false;
+    }
+    return ended;
+}
+
 /* Without top-k, and no prefix decided: take the sum exactly, and walk as far as it says. */
 static int draw_exactly(struct wane__sampler *sampler, struct wane__source *source, struct walk *walk,
                         const struct wane__cut *cut, wane_error *error) {
@@ -505,20 +536,28 @@ int wane__sampler_draw(struct wane__sampler *sampler, struct wane__source *sourc
     return status == WANE_OK ? wane__sampler_finish(sampler, source, choice, error) : status;
 }
 
+/* Lists for a pool: the first two mostly tell where the cuts end. */
+static int pool_round(int count, int most) {
+    int round = count < 8 ? 8 : count < 24 ? 24 : most;
+    return round < most ? round : most;
+}
+
 int wane__sampler_pool(struct wane__sampler *sampler, struct wane__source *source, int most, bool again,
                        struct wane__pool *pool, wane_error *error) {
     const wane_sampling *s = &sampler->settings;
     struct walk walk = {.lowest = -INFINITY};
-    int status = check_size(sampler, source, error);
+    bool prepared = false;
+    int have = again ? sampler->list_count : 0, status = check_size(sampler, source, error);
     if (s->top_k > 0 && s->top_k < most) most = s->top_k;
-    if (status == WANE_OK && !(again && sampler->list_count >= most)) {
-        status = prepare_named(sampler, source, &walk.named_count, error);
-        if (status == WANE_OK) status = fill_list(sampler, source, most, &walk, error);
+    for (; status == WANE_OK; have = sampler->list_count) {
+        if (have > 0 && s->min_p > 0) walk.lowest = sampler->list[0].logit + sampler->min_p_distance;
+        if (have > 0 && cut_prefix(sampler, most, &walk)) break;
+        if (!prepared) status = prepare_named(sampler, source, &walk.named_count, error);
+        prepared = true;
+        if (status == WANE_OK) status = fill_list(sampler, source, pool_round(have, most), &walk, error);
+        if (status == WANE_OK) status = check_best(sampler, error);
     }
-    if (status == WANE_OK) status = check_best(sampler, error);
     if (status != WANE_OK) return status;
-    if (s->min_p > 0) walk.lowest = sampler->list[0].logit + sampler->min_p_distance;
-    cut_list(sampler, most, &walk);
     pool->list = sampler->list;
     pool->count = sampler->list_count < most ? sampler->list_count : most;
     pool->support = walk.support;

@@ -403,27 +403,6 @@ static void test_off(void **state) {
     assert_false(doubt_of(&q, 0.8f).on);
 }
 
-static void test_ask(void **state) {
-    (void)state;
-    static const struct {
-        int clamp, top_k;
-        bool vote;
-        int ask;
-    } cases[] = {{50, 40, true, 40},  {50, 0, true, 50}, {0, 100, true, 50}, {0, 0, true, 8},
-                 {20, 40, false, 20}, {0, 40, false, 8}, {3, 40, true, 8}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        wane_quality q;
-        wane_sampling sampling = {.temperature = 1, .top_k = cases[i].top_k};
-        struct wane__doubt doubt;
-        wane_quality_init(&q);
-        q.clamp = cases[i].clamp;
-        q.token_vote = cases[i].vote;
-        q.rules = false;
-        wane__doubt_begin(&doubt, &q, &sampling, 3, 0);
-        assert_int_equal(doubt.ask, cases[i].ask);
-    }
-}
-
 /* The net instead of the LUT, far into a reply and where nothing stands out; its bits are the same. */
 static void test_revival(void **state) {
     (void)state;
@@ -597,7 +576,6 @@ int main(void) {
         cmocka_unit_test(test_doubt),
         cmocka_unit_test(test_allowance),
         cmocka_unit_test(test_off),
-        cmocka_unit_test(test_ask),
         cmocka_unit_test(test_revival),
         cmocka_unit_test(test_forced),
         cmocka_unit_test(test_breaker),

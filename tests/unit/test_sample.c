@@ -7,9 +7,11 @@
 
 #include "core/memory.h"
 #include "head/row.h"
+#include "sample/cut.h"
 #include "sample/exp.h"
 #include "sample/order.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -121,6 +123,77 @@ static int compare_once(const float *row, int vocab, const wane_sampling *s, con
     }
     wane__sampler_free(sampler);
     return compared;
+}
+
+/* What the cuts leave of the `most` best, from all of them: as cut_list has it, and with a word on how close a sum came to top-p's share. */
+static int cut_whole(const struct wane__candidate *list, int count, const wane_sampling *s, bool *close) {
+    double mass = 0, sum = 0;
+    int kept = count;
+    *close = false;
+    for (int i = 0; i < count; i++) mass += wane__weigh(list, i, 1);
+    if (s->top_p < 1)
+        for (kept = 0; kept < count;) {
+            sum += wane__weigh(list, kept++, 1);
+            *close = *close || fabs(sum - (double)s->top_p * mass) < 1e-9 * mass;
+            if (sum >= (double)s->top_p * mass) break;
+        }
+    float lowest = s->min_p > 0 ? list[0].logit + (float)log((double)s->min_p) : -INFINITY;
+    while (kept > 1 && list[kept - 1].logit < lowest) kept--;
+    if (s->min_p > 0)
+        for (int i = 0; i < count; i++) *close = *close || fabsf(list[i].logit - lowest) < 1e-4f;
+    return kept;
+}
+
+/* A pool is the same as if all of the `most` best had been looked at, though it mostly looks at a few; and it does not allocate. */
+static void test_pools(void **unused) {
+    static float row[1000];
+    static struct wane__candidate all[1000];
+    static const int mosts[] = {1, 3, 8, 9, 40, 50, 256};
+    wane_sampling s;
+    wane_bias bias[12];
+    int compared = 0, shorter = 0;
+    (void)unused;
+    for (int round = 0; round < 4000; round++) {
+        int vocab = 1 + below(1000), most = mosts[below(7)], found = 0;
+        struct wane__sampler *sampler, *plain;
+        struct wane__dense_source dense;
+        struct wane__pool pool;
+        struct wane__choice choice;
+        wane_error error;
+        bool close, again = below(2);
+        fill_row(row, vocab, below(KINDS));
+        fill_settings(&s, vocab, bias);
+        if (again) s.top_k = 0;
+        assert_int_equal(wane__sampler_new(&s, vocab, &sampler, &error), WANE_OK);
+        assert_int_equal(wane__sampler_new(&s, vocab, &plain, &error), WANE_OK);
+        wane__dense_source_init(&dense, row, vocab);
+        for (int i = 0; i < 20; i++) {
+            int32_t token = below(vocab);
+            wane__sampler_accept(sampler, token);
+            wane__sampler_accept(plain, token);
+        }
+        wane__step_enter();
+        int status = again ? wane__sampler_choose(sampler, &dense.source, 1, &choice, &error) : WANE_OK;
+        if (status == WANE_OK)
+            status = wane__sampler_pool(sampler, &dense.source, most, again, &pool, &error);
+        wane__step_leave();
+        int whole = s.top_k > 0 && s.top_k < most ? s.top_k : most;
+        if (status == WANE_OK &&
+            wane__sampler_best_drawn(plain, &dense.source, whole, all, &found, NULL) == WANE_OK &&
+            found > 0) {
+            int support = cut_whole(all, found, &s, &close);
+            assert_true(pool.support <= pool.count && pool.count <= whole);
+            for (int i = 0; i < pool.count; i++)
+                assert_true(pool.list[i].token == all[i].token && pool.list[i].logit == all[i].logit);
+            if (!close) assert_int_equal(pool.support, support);
+            compared += !close;
+            shorter += pool.count < found;
+        }
+        wane__sampler_free(sampler);
+        wane__sampler_free(plain);
+    }
+    print_message("%d pools compared, %d of them from fewer candidates than there are\n", compared, shorter);
+    assert_true(compared > 2000 && shorter > 500);
 }
 
 static void test_against_reference(void **unused) {
@@ -640,6 +713,7 @@ int main(void) {
         cmocka_unit_test(test_exponential),
         cmocka_unit_test(test_kernels_agree),
         cmocka_unit_test(test_against_reference),
+        cmocka_unit_test(test_pools),
         cmocka_unit_test(test_large_flat_rows),
         cmocka_unit_test(test_draws_follow_probabilities),
         cmocka_unit_test(test_logprobs_use_the_whole_vocabulary),
