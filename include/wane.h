@@ -419,7 +419,7 @@ typedef struct wane_scheduler_options {
     int max_batch_requests; /* sequences in one engine call; default 32                            */
     int prompt_chunk;       /* prompt tokens in one call while others decode; default 128          */
     int prompt_share;       /* and at most so many for each row of theirs, but 16 always may go: so a prompt
-                               delays a call that carries few by less; default 8; 0: prompt_chunk alone */
+                               delays a call that carries few by less; default 4; 0: prompt_chunk alone */
     int watchdog_ms;        /* an engine call that takes longer counts as stuck, unless calls have been
                                seen to take long (docs/alerts.md); default 10000; 0: none ever does */
     uint32_t max_ms;        /* server limit on a request's deadline; 0: none                       */

@@ -150,7 +150,7 @@ const struct setting settings_table[SETTING_COUNT] = {
         SERVES, "conversations in one engine call"),
     [SET_PROMPT_CHUNK] = NUMBER("Server", "prompt-chunk", 0, "WANE_PROMPT_CHUNK", "serve.prompt_chunk", TYPE_INTEGER, 1, 4096, "128",
         SERVES | FOR_BENCH, "prompt tokens in one call while others decode; bench: layer"),
-    [SET_PROMPT_SHARE] = NUMBER("Server", "prompt-share", 0, "WANE_PROMPT_SHARE", "serve.prompt_share", TYPE_INTEGER, 0, 4096, "8",
+    [SET_PROMPT_SHARE] = NUMBER("Server", "prompt-share", 0, "WANE_PROMPT_SHARE", "serve.prompt_share", TYPE_INTEGER, 0, 4096, "4",
         SERVES | FOR_BENCH, "of these, at most so many for each token of others in the call, and always 16; 0: no such bound; bench: layer"),
     [SET_PREFIX_REUSE] = SWITCH("Server", "prefix-reuse", 0, "WANE_PREFIX_REUSE", "serve.prefix_reuse", "on",
         SERVES | FOR_RECORD | BUILDS, "keep the beginnings that requests share; off: each one by itself"),

@@ -27,7 +27,7 @@ void wane_scheduler_options_init(wane_scheduler_options *options) {
         .window_ms = 5,
         .max_batch_requests = 32,
         .prompt_chunk = 128,
-        .prompt_share = 8,
+        .prompt_share = 4,
         .watchdog_ms = 10000,
     };
 }
