@@ -143,7 +143,8 @@ def test_votes_and_policy(scripted, tmp_path):
     server.post("/v1/messages", messages("hi", system="SSP:domain=legal;confidence=high"))
     legacy, ssp = requests(log, 2)
     assert legacy["mode"] == "legacy" and legacy["vote"]["answers"] == 3 and legacy["wakes"] == {"always": 1}
-    assert sum(legacy["origin"].values()) == 3 * legacy["reply_tokens"]  # all three answers are the request's
+    # All three answers are the request's; the last one ends early where the others have decided.
+    assert 2 * legacy["reply_tokens"] < sum(legacy["origin"].values()) <= 3 * legacy["reply_tokens"]
     assert ssp["mode"] == "wane" and ssp["policy"]["ssp"] == {"domain": "legal", "confidence": "high"}
 
 
