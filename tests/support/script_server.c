@@ -12,7 +12,7 @@
  *                   true: the end-of-turn token is added), fail_at, delay_ms, flat (all logits alike),
  *                   logits (an object of token ids and logits; the rest are 0)
  *     context, sequences, batch, prompt_delay_ms, peak, recurrent
- *     queue, window_ms, max_ms, prompt_chunk, no_prefix_reuse
+ *     queue, window_ms, max_ms, prompt_chunk, prompt_share, no_prefix_reuse
  *     memo (bytes), memo_file, memo_save (seconds), draft
  *     table, table_key, table_meaning ("argmax"), table_poll_ms
  *     record        an object: folder, plain, all_logits, redact_file, queue_bytes
@@ -228,6 +228,7 @@ static void read_options(const json_t *file, wane_server_options *options) {
     options->scheduler.queue = number(file, "queue", options->scheduler.queue);
     options->scheduler.window_ms = number(file, "window_ms", options->scheduler.window_ms);
     options->scheduler.prompt_chunk = number(file, "prompt_chunk", options->scheduler.prompt_chunk);
+    options->scheduler.prompt_share = number(file, "prompt_share", options->scheduler.prompt_share);
     options->scheduler.watchdog_ms = number(file, "watchdog_ms", options->scheduler.watchdog_ms);
     options->scheduler.max_ms = (uint32_t)number(file, "max_ms", 0);
     options->scheduler.no_prefix_reuse = json_is_true(json_object_get(file, "no_prefix_reuse"));
