@@ -114,7 +114,7 @@ static int with_model(const char *gate, const char *path, int threads) {
     for (int i = -1; i < REPLIES && status == WANE_OK; i++)
         for (int w = 0; w < WAYS && status == WANE_OK; w++) {
             int way = (w + i + 1) % WAYS;
-            status = set_way(&ways[way], model, strcmp(gate, "-") == 0 ? NULL : gate, &quality, &error);
+            status = set_way(&ways[way], model, gate, &quality, &error);
             g.sampling.seed = (uint64_t)(i + 1);
             if (status == WANE_OK) ms[way][i < 0 ? 0 : i] = reply(model, &prompt, &g);
         }
@@ -143,7 +143,8 @@ static int with_model(const char *gate, const char *path, int threads) {
 int main(int argc, char **argv) {
     struct wane__gate *gate = NULL;
     wane_error error = {0};
-    if (argc > 2) return with_model(argv[1], argv[2], argc > 3 ? atoi(argv[3]) : 0);
+    if (argc > 2)
+        return with_model(strcmp(argv[1], "-") == 0 ? NULL : argv[1], argv[2], argc > 3 ? atoi(argv[3]) : 0);
     if (argc > 1 && wane__gate_read(argv[1], &gate, &error) != WANE_OK) {
         fprintf(stderr, "%s\n", error.text);
         return 1;

@@ -36,8 +36,10 @@ struct list {
     size_t count, room;
 };
 
+enum { REPLY, GAP };
+
 struct times {
-    struct list gap, reply; /* between two tokens; of a reply, the mean of its gaps */
+    struct list per[2]; /* a token of a reply, the mean of its gaps; a gap, between two tokens */
     uint64_t decoded, delivered, votes, requests;
 };
 
@@ -91,10 +93,10 @@ static void one_request(struct clients *c, int number) {
     pthread_mutex_lock(&c->lock);
     double sum = 0;
     for (int i = 0; i < gaps; i++) {
-        add(&c->times->gap, gap[i]);
+        add(&c->times->per[GAP], gap[i]);
         sum += gap[i];
     }
-    if (gaps > 0) add(&c->times->reply, sum / gaps);
+    if (gaps > 0) add(&c->times->per[REPLY], sum / gaps);
     c->times->decoded += (uint64_t)(event.reply_tokens + event.spare_tokens);
     c->times->delivered += (uint64_t)event.reply_tokens;
     c->times->votes += event.answers > 0;
@@ -207,26 +209,24 @@ static void measure(wane_scheduler *scheduler, double doubt, int requests) {
     for (int w = 0; w < WIDTHS; w++)
         for (int m = 0; m < MODES; m++) {
             struct times *t = &times[w][m];
-            p95[0][m][w] = quantile(&t->reply, 0.95);
-            p95[1][m][w] = quantile(&t->gap, 0.95);
+            for (int per = 0; per < 2; per++) p95[per][m][w] = quantile(&t->per[per], 0.95);
             printf("%7d  %-6s  %8d  %5d  %7.2f  |  %8.2f  %6.2f  %9.2f  |  %8.2f  %6.2f  %9.2f\n", widths[w],
                    wane_mode_name(modes[m]), (int)t->requests, (int)t->votes,
-                   (double)t->decoded / (double)t->delivered, quantile(&t->reply, 0.5), p95[0][m][w],
-                   deviation(&t->reply), quantile(&t->gap, 0.5), p95[1][m][w], deviation(&t->gap));
+                   (double)t->decoded / (double)t->delivered, quantile(&t->per[REPLY], 0.5), p95[REPLY][m][w],
+                   deviation(&t->per[REPLY]), quantile(&t->per[GAP], 0.5), p95[GAP][m][w],
+                   deviation(&t->per[GAP]));
         }
     for (int w = 1; w < 4; w++)
         for (int per = 0; per < 2; per++)
             printf(
                 "%s: where legacy carries %d streams, wane carries %.1f (%.2f times) at equal p95; deviation "
                 "%+.0f %%\n",
-                per == 0 ? "TPOT" : "ITL ", widths[w], streams_at(p95[per][1], p95[per][0][w]),
+                per == REPLY ? "TPOT" : "ITL ", widths[w], streams_at(p95[per][1], p95[per][0][w]),
                 streams_at(p95[per][1], p95[per][0][w]) / widths[w],
-                100 * (per == 0 ? deviation(&times[w][1].reply) / deviation(&times[w][0].reply) - 1
-                                : deviation(&times[w][1].gap) / deviation(&times[w][0].gap) - 1));
+                100 * (deviation(&times[w][1].per[per]) / deviation(&times[w][0].per[per]) - 1));
     for (int w = 0; w < WIDTHS; w++)
         for (int m = 0; m < MODES; m++) {
-            free(times[w][m].gap.ms);
-            free(times[w][m].reply.ms);
+            for (int per = 0; per < 2; per++) free(times[w][m].per[per].ms);
         }
     fflush(stdout);
 }

@@ -273,6 +273,11 @@ static void bar(struct wane__drafts *drafts, int company, int region, int class,
         company ? " beside others" : "");
 }
 
+/* Would the rows that were equal so far prove a wider class than is proven? */
+static bool proves(const struct wane__proof *proof, int class) {
+    return class > proof->proven && proof->compared[class - 1] >= WANE__AHEAD_PROOF;
+}
+
 int wane__ahead_rehearsed(int class) {
     return rehearsed_width[class];
 }
@@ -293,7 +298,7 @@ void wane__drafts_learn(struct wane__drafts *drafts, int class, int equal, bool 
     proof->compared[class - 1] += equal;
     if (!same)
         bar(drafts, 0, 0, class, class <= proof->proven);
-    else if (class > proof->proven && proof->compared[class - 1] >= WANE__AHEAD_PROOF)
+    else if (proves(proof, class))
         proof->proven = class;
 }
 
@@ -325,8 +330,7 @@ static void conclude(struct wane__ahead *ahead, bool same) {
     ahead->prints = ahead->print_at = ahead->count = ahead->at = 0;
     if (!ahead->differs) {
         if (was && same) wane__divergence_same(watch);
-        bool proven = proof->compared[ahead->class - 1] >= WANE__AHEAD_PROOF;
-        if (proven && ahead->class > proof->proven) proof->proven = ahead->class;
+        if (proves(proof, ahead->class)) proof->proven = ahead->class;
         return;
     }
     bar(drafts, ahead->company, ahead->region, ahead->class, was);
@@ -348,8 +352,7 @@ static void compare(struct wane__ahead *ahead, int row, int32_t token) {
     if (same) proof->compared[ahead->class - 1]++;
     bool goes_on = same && ahead->print_at < ahead->count && ahead->token[ahead->print_at] == token;
     ahead->print_at++;
-    bool proven = ahead->class > proof->proven && proof->compared[ahead->class - 1] >= WANE__AHEAD_PROOF;
-    if (!goes_on || proven || !wane__ahead_compares(ahead)) conclude(ahead, same);
+    if (!goes_on || proves(proof, ahead->class) || !wane__ahead_compares(ahead)) conclude(ahead, same);
 }
 
 /* --------------------------------------------------------------------- taking */

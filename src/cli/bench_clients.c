@@ -95,6 +95,10 @@ static int read_reply(wane_ticket *ticket, double began, struct client_request *
     return WANE_OK;
 }
 
+double client_tpot_ms(const struct client_request *request) {
+    return request->tokens > 1 ? (request->last_ms - request->first_ms) / (request->tokens - 1) : 0;
+}
+
 static int one_request(struct clients *clients, int number, wane_error *error) {
     const struct client_load *load = clients->load;
     const wane_tokens *prompt = &load->work->prompts[number % load->work->count];
@@ -122,8 +126,7 @@ static int one_request(struct clients *clients, int number, wane_error *error) {
         struct client_cell *cell = clients->cell;
         pthread_mutex_lock(&clients->lock);
         for (size_t i = 0; i < gaps.count; i++) numbers_add(&cell->gap_ms, gaps.value[i]);
-        if (request->tokens > 1)
-            numbers_add(&cell->tpot_ms, (request->last_ms - request->first_ms) / (request->tokens - 1));
+        if (request->tokens > 1) numbers_add(&cell->tpot_ms, client_tpot_ms(request));
         numbers_add(&cell->first_ms, request->first_ms);
         numbers_add(&cell->whole_ms, request->whole_ms);
         cell->delivered += (uint64_t)end.reply_tokens;
@@ -160,6 +163,13 @@ void client_cell_close(struct client_cell *cell) {
     free(cell->first_ms.value);
     free(cell->whole_ms.value);
     cell->gap_ms = cell->tpot_ms = cell->first_ms = cell->whole_ms = (struct numbers){0};
+}
+
+void client_cell_free(struct client_cell *cell, int count) {
+    for (int i = 0; cell->request != NULL && i < count; i++) free(cell->request[i].text);
+    free(cell->request);
+    cell->request = NULL;
+    client_cell_close(cell);
 }
 
 int clients_run(const struct client_load *load, struct client_cell *cell, wane_error *error) {

@@ -50,8 +50,12 @@ void numbers_add(struct numbers *numbers, double value);
 double numbers_quantile(struct numbers *numbers, double p);
 double numbers_deviation(const struct numbers *numbers);
 
+/* A reply's mean time per token after its first; 0 where there is none. */
+double client_tpot_ms(const struct client_request *request);
 /* The cell's own lists; not its requests. */
 void client_cell_close(struct client_cell *cell);
+/* And its requests, `count` of them. */
+void client_cell_free(struct client_cell *cell, int count);
 /* Run the load; adds to the cell. */
 int clients_run(const struct client_load *load, struct client_cell *cell, wane_error *error);
 

@@ -152,9 +152,7 @@ static int measure_length(struct layer *layer, struct length *length, wane_error
     }
     for (int m = 0; m < LAYER_MODES && code == WANE_OK; m++) length->ms[m] = bench_median(ms[m], rounds);
     free(prompt.id);
-    free(cell.request->text);
-    free(cell.request);
-    client_cell_close(&cell);
+    client_cell_free(&cell, 1);
     return code;
 }
 
@@ -417,11 +415,7 @@ static void close_layer(struct layer *layer) {
     wane_scheduler_free(layer->scheduler);
     for (int w = 0; w < layer->widths; w++) {
         for (int m = 0; m < LAYER_MODES; m++) {
-            struct client_cell *cell = &layer->cell[w][m];
-            int count = layer->width[w] * layer->each * layer->rounds;
-            for (int i = 0; cell->request != NULL && i < count; i++) free(cell->request[i].text);
-            free(cell->request);
-            client_cell_close(cell);
+            client_cell_free(&layer->cell[w][m], layer->width[w] * layer->each * layer->rounds);
         }
     }
     bench_work_close(&layer->work);

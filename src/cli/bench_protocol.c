@@ -132,10 +132,10 @@ static void on_done(void *user, int number, struct client_request *request) {
     struct protocol *p = user;
     struct protocol_sample *s = &p->run.sample[number];
     *s = (struct protocol_sample){.ttft_ms = request->first_ms,
+                                  .tpot_ms = client_tpot_ms(request),
                                   .whole_ms = request->whole_ms,
                                   .tokens = request->tokens,
                                   .done = true};
-    if (s->tokens > 1) s->tpot_ms = (request->last_ms - request->first_ms) / (s->tokens - 1);
     p->run.done++;
     free(request->text); /* many of them; nobody reads them */
     request->text = NULL;
@@ -211,21 +211,13 @@ static struct client_load load_of(struct protocol *p, int streams, int count) {
                                 .ignore_end = true};
 }
 
-static void free_cell(struct client_cell *cell, int count) {
-    for (int i = 0; i < count; i++) free(cell->request[i].text);
-    free(cell->request);
-    free(cell->gap_ms.value);
-    free(cell->first_ms.value);
-    free(cell->whole_ms.value);
-}
-
 /* One request first that does not count: weights and caches. */
 static int warm_up(struct protocol *p, wane_error *error) {
     struct client_cell cell = {.request = text_alloc(sizeof *cell.request)};
     struct client_load load = load_of(p, 1, 1);
     progress_show("warming up", 0);
     int result = clients_run(&load, &cell, error);
-    free_cell(&cell, 1);
+    client_cell_free(&cell, 1);
     return result;
 }
 
@@ -247,7 +239,7 @@ static int run_requests(struct protocol *p, wane_error *error) {
     p->run.cpu_seconds += cpu_seconds() - p->cpu_began;
     p->run.engine_seconds += engine_seconds(p) - p->engine_began;
     progress_clear();
-    free_cell(&cell, count);
+    client_cell_free(&cell, count);
     free(finished);
     return result;
 }
@@ -282,7 +274,7 @@ static int run_long(struct protocol *p) {
         }
         close_scheduler(&part);
     }
-    free_cell(&cell, 1);
+    client_cell_free(&cell, 1);
     wane_model_free(model);
     return code;
 }

@@ -249,7 +249,6 @@ int wane__correction_draw_again(struct wane__correction *c, struct wane__sampler
                                 struct wane__choice *choice, wane_error *error) {
     struct wane__corrected
         did; /* not counted: the token was, and what it is now is said by whoever asks for this */
-    if (c->mode == WANE_MODE_OFF) return wane__sampler_draw(sampler, source, index, choice, error);
     c->more_votes = votes;
     int status = draw_corrected(c, sampler, source, index, true, choice, &did, error);
     c->more_votes = 0;

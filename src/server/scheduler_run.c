@@ -300,7 +300,8 @@ static int plan(wane_scheduler *s) {
     if (!prompt_goes || s->rehearsal) return count;
 
     int budget = batch - count;
-    if (count > 0 && prompt_part(s, count) < budget) budget = prompt_part(s, count);
+    int part = count > 0 ? prompt_part(s, count) : budget;
+    if (part < budget) budget = part;
     for (int i = 0; i < prompts && budget > 0 && s->planned_count < limit; i++) {
         int taken = plan_slot(s, prompt[i], count, budget);
         count += taken;

@@ -506,15 +506,19 @@ static void test_a_block_fails(void **unused) {
     wane_model_free(without);
 }
 
+/* A model of an engine whose blocks have other floats than single tokens. */
+static wane_model *blurred(int draft) {
+    struct wane__script script = script_of(1);
+    script.blurred = true;
+    return model_of(script, draft, false);
+}
+
 /* Where blocks have other floats, none counts: found by the rehearsal, said, and the reply is the single tokens'. */
 static void test_other_floats(void **unused) {
     (void)unused;
     static struct seen off, on, served;
-    struct wane__script script = script_of(1);
-    script.blurred = true;
     wane_generation g = plain(150);
-    wane_model *without = model_of(script, WANE_DRAFT_OFF, false);
-    wane_model *with = model_of(script, WANE_DRAFT_ALWAYS, false);
+    wane_model *without = blurred(WANE_DRAFT_OFF), *with = blurred(WANE_DRAFT_ALWAYS);
     by_session(without, "abcdabcd beat", &g, &off);
     by_session(with, "abcdabcd beat", &g, &on);
     by_scheduler(with, "abcdabcd beat", &g, &served);
@@ -553,12 +557,9 @@ static void test_shadow(void **unused) {
 static void test_divergence(void **unused) {
     (void)unused;
     static struct seen off, on;
-    struct wane__script script = script_of(1);
-    script.blurred = true;
     wane_generation g = plain(150);
     wane_divergence_state d;
-    wane_model *without = model_of(script, WANE_DRAFT_OFF, false);
-    wane_model *with = model_of(script, WANE_DRAFT_ALWAYS, false);
+    wane_model *without = blurred(WANE_DRAFT_OFF), *with = blurred(WANE_DRAFT_ALWAYS);
     for (int c = 0; c < 2; c++)
         for (int r = 0; r < WANE__AHEAD_REGIONS; r++) with->drafts.proof[c][r].proven = WANE__AHEAD_CLASSES;
     wane__rows_set_shadow(&with->rows, 1);
@@ -616,10 +617,7 @@ static void test_practice_finds_other_floats(void **unused) {
     (void)unused;
     static struct seen off, on;
     wane_generation g = plain(120);
-    struct wane__script script = script_of(1);
-    script.blurred = true;
-    wane_model *without = model_of(script, WANE_DRAFT_OFF, false);
-    wane_model *with = model_of(script, WANE_DRAFT_ALWAYS, false);
+    wane_model *without = blurred(WANE_DRAFT_OFF), *with = blurred(WANE_DRAFT_ALWAYS);
     wane__drafts_practise(&with->drafts, 60);
     assert_int_equal(with->drafts.proof[0][0].barred, 1);
     assert_int_equal(state_of(with).differing, 1);
