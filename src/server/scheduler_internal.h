@@ -29,12 +29,13 @@ struct wane__slot {
     wane_tokens cache;   /* of the last request, `held` of them valid */
     char *tenant;        /* whose they are */
     uint64_t used;       /* stamp of its last release; 0: empty */
-    uint64_t served;     /* the last engine call that it was in */
-    int suspect_until;   /* a call with it failed: it goes alone until it holds so many */
-    int planned;         /* tokens of it in the call being made */
-    bool knows;          /* the memo has its next token: nothing to decode */
-    int drafted;         /* of these, behind its context's last one: proposed, not drawn */
-    uint64_t turn;       /* the last call in which it had something drafted */
+    uint64_t kept_for; /* without prefix reuse: the request whose other answers may have the cache; 0: none */
+    uint64_t served;   /* the last engine call that it was in */
+    int suspect_until; /* a call with it failed: it goes alone until it holds so many */
+    int planned;       /* tokens of it in the call being made */
+    bool knows;        /* the memo has its next token: nothing to decode */
+    int drafted;       /* of these, behind its context's last one: proposed, not drawn */
+    uint64_t turn;     /* the last call in which it had something drafted */
     struct wane__ahead ahead;
 };
 
@@ -106,11 +107,16 @@ void wane__slot_forget(struct wane_scheduler *scheduler, struct wane__slot *slot
  */
 void wane__slot_finish(struct wane_scheduler *scheduler, struct wane__slot *slot, const wane_event *end,
                        int code, const char *text);
+/* What was kept for a request's other answers is not needed any more. */
+void wane__slots_unshare(struct wane_scheduler *scheduler, const wane_ticket *first);
 /* Only give the slot back; the ticket is somebody's still. `code`: how the decoding ended. */
 void wane__slot_release(struct wane_scheduler *scheduler, struct wane__slot *slot, int code);
 
 /* scheduler_vote.c. A token of a ticket with a vote was drawn: keep it, tell the reader. False: no memory. */
 bool wane__vote_tell(struct wane_scheduler *scheduler, wane_ticket *ticket, const wane_event *event);
+/* In line for a slot: the next one whose turn it is (NULL: none), and whether any of a request's is. */
+wane_ticket **wane__vote_next(struct wane_scheduler *scheduler);
+bool wane__vote_in_line(const struct wane_scheduler *scheduler, const wane_ticket *first);
 /* Its decoding is over. True: that was dealt with; else it goes on as for a request without a vote. */
 bool wane__vote_over(struct wane_scheduler *scheduler, struct wane__slot *slot, const wane_event *end,
                      int code);

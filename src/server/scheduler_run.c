@@ -43,10 +43,11 @@ static double next_deadline(const wane_scheduler *s) {
 }
 
 /* Under the lock: how long to sleep from here, as a point in time; 0 when there is something to do now. */
-static double sleep_until(const wane_scheduler *s, double now) {
-    bool admissible = (s->first != NULL || s->branches != NULL) && s->busy < s->slot_count;
+static double sleep_until(wane_scheduler *s, double now) {
+    bool branch = wane__vote_next(s) != NULL;
+    bool admissible = (s->first != NULL || branch) && s->busy < s->slot_count;
     if (s->stopping && s->busy == 0) return 0;
-    if (admissible && s->busy == 0 && s->branches == NULL) {
+    if (admissible && s->busy == 0 && !branch) {
         /* The first request of an idle moment waits for company: one call for all beats one call each. */
         int company = s->slot_count;
         if (s->options.max_batch_requests < company) company = s->options.max_batch_requests;
@@ -99,9 +100,9 @@ static bool gather(wane_scheduler *s, struct list *fresh) {
     wane__scheduler_settle(s);
     wait_for_work(s);
     sift_queue(s, wane__now(), &dead);
-    while (s->branches != NULL && s->busy < s->slot_count) {
-        wane_ticket *t = s->branches;
-        s->branches = t->next;
+    for (wane_ticket **at; s->busy < s->slot_count && (at = wane__vote_next(s)) != NULL;) {
+        wane_ticket *t = *at;
+        *at = t->next;
         t->next = NULL;
         s->busy++;
         list_add(fresh, t);
@@ -590,6 +591,7 @@ static bool turn(wane_scheduler *s) {
         deliver_rows(s, count);
         note_pace(s, count, compared, wane__now() - began);
     }
+    wane__votes_settle(s); /* before a slot is given to an answer that is not needed any more */
     s->tally.busy_seconds += wane__now() - woke;
     wane__memo_saver_tick(s->model->memo, WANE__MEMO_SAVER_TURN);
     return true;

@@ -25,8 +25,14 @@ static void drop_cache(struct wane__slot *slot) {
 
 void wane__slot_forget(wane_scheduler *s, struct wane__slot *slot) {
     slot->held = truncate_to(s, slot->seq, 0);
-    slot->used = 0;
+    slot->used = slot->kept_for = 0;
     drop_cache(slot);
+}
+
+void wane__slots_unshare(wane_scheduler *s, const wane_ticket *first) {
+    for (int i = 0; i < s->slot_count; i++)
+        if (s->slot[i].ticket == NULL && s->slot[i].kept_for == first->serial)
+            wane__slot_forget(s, &s->slot[i]);
 }
 
 void wane__slot_truncate(wane_scheduler *s, struct wane__slot *slot, int keep) {
@@ -42,7 +48,9 @@ void wane__slot_rollback(wane_scheduler *s, struct wane__slot *slot) {
 /* Without prefix reuse, answers of one request still share what they have in common. */
 static bool may_share(const wane_scheduler *s, const wane_ticket *t, const struct wane__slot *slot) {
     if (!s->options.no_prefix_reuse) return true;
-    return t->first != NULL && slot->ticket != NULL && wane__ticket_asked(slot->ticket) == t->first;
+    if (t->first == NULL) return false;
+    return slot->ticket != NULL ? wane__ticket_asked(slot->ticket) == t->first
+                                : slot->kept_for == t->first->serial;
 }
 
 static struct wane__prefix_choice choose(const wane_scheduler *s, const wane_ticket *t, bool may_copy) {
@@ -84,6 +92,7 @@ void wane__slot_begin(wane_scheduler *s, wane_ticket *t) {
     struct wane__slot *slot = &s->slot[choice.slot];
     drop_cache(slot);
     slot->ticket = t;
+    slot->kept_for = 0;
     slot->suspect_until = 0;
     slot->served = 0;
     wane__ahead_begin(&slot->ahead, &s->model->drafts, &t->reply, t->tenant != NULL ? t->tenant : "");
@@ -91,6 +100,7 @@ void wane__slot_begin(wane_scheduler *s, wane_ticket *t) {
     slot->knows = false;
     t->reused = slot->held;
     t->admitted = wane__now();
+    if (t->first != NULL && !wane__vote_in_line(s, t->first)) wane__slots_unshare(s, t->first);
 }
 
 /* --------------------------------------------------------------------- finish */
@@ -144,12 +154,15 @@ static void vacate(wane_scheduler *s, struct wane__slot *slot, int code) {
     wane_ticket *t = slot->ticket;
     bool sound =
         code == WANE_OK || code == WANE_ECANCELLED || code == WANE_ETIMEOUT || code == WANE_ESHUTDOWN;
+    const wane_ticket *asked = wane__ticket_asked(t);
+    bool reuse = !s->options.no_prefix_reuse, others = !reuse && wane__vote_in_line(s, asked);
     slot->ticket = NULL;
     wane__ahead_end(&slot->ahead, sound ? &t->reply : NULL);
-    if (sound && slot->held > 0 && !s->options.no_prefix_reuse)
+    if (sound && slot->held > 0 && (reuse || others))
         leave_cache(s, slot, t);
     else
         wane__slot_forget(s, slot);
+    slot->kept_for = others ? asked->serial : 0;
 }
 
 void wane__slot_release(wane_scheduler *s, struct wane__slot *slot, int code) {

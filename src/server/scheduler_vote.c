@@ -7,6 +7,10 @@
  *     ─────●───────────────────── each turn: is the vote decided? ◄─────────────┘
  *                                   yes: the others end, the reader gets END
  *
+ * A reader who follows the first answer (WANE_HOLD_NOTE) is not made to wait between its tokens for answers that are only noted
+ * behind it: the others come after it, one after another, so that no call gets wider by a vote, and the third one is written only where the
+ * second does not decide it. Who waits for the chosen answer has them all at once; so has LEGACY, which pays for three always.
+ *
  * Owns branches and parked tickets; engine thread only. Refuses to end another slot while rows are handed out: votes are settled
  * between two calls.
  */
@@ -28,6 +32,27 @@ static void add_branch(wane_scheduler *s, wane_ticket *branch) {
     *end = branch;
 }
 
+/* Is this one's turn still to come? */
+static bool waits(const wane_ticket *branch) {
+    const struct wane__vote *vote = branch->vote;
+    if (vote->quality.mode == WANE_MODE_LEGACY || vote->wish.hold == WANE_HOLD_VOTE) return false;
+    bool turn = branch->first->parked;
+    for (int i = 1; i < branch->answer; i++) turn = turn && vote->answer[i].state != WANE__ANSWER_OPEN;
+    return !turn;
+}
+
+wane_ticket **wane__vote_next(wane_scheduler *s) {
+    for (wane_ticket **at = &s->branches; *at != NULL; at = &(*at)->next)
+        if (!waits(*at)) return at;
+    return NULL;
+}
+
+bool wane__vote_in_line(const wane_scheduler *s, const wane_ticket *first) {
+    for (const wane_ticket *t = s->branches; t != NULL; t = t->next)
+        if (t->first == first) return true;
+    return false;
+}
+
 /* The other answers are not needed any more, or cannot be had: out of slots and line they go. */
 static void drop_branches(wane_scheduler *s, wane_ticket *first) {
     for (wane_ticket **at = &s->branches; *at != NULL;) {
@@ -45,6 +70,7 @@ static void drop_branches(wane_scheduler *s, wane_ticket *first) {
         if (slot->ticket != NULL && slot->ticket->first == first)
             wane__slot_finish(s, slot, NULL, WANE_ECANCELLED, "");
     }
+    wane__slots_unshare(s, first);
 }
 
 /* ---------------------------------------------------------------------- waking */

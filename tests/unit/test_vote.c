@@ -5,6 +5,7 @@
 #include "origin.h"
 #include "vote.h"
 
+#include <time.h>
 #include <unistd.h>
 
 enum { V = 384, LENGTH = 24 };
@@ -150,6 +151,134 @@ static void test_answers_share_the_prompt(void **state) {
     assert_int_equal(outcome.answers, 3);
     /* 300 of the prompt; of each other answer its last token again; each token but the last of an answer. */
     assert_int_equal(rig_counts(&rig).items, 300 + 2 + 3 * (LENGTH - 1));
+    rig_down(&rig);
+}
+
+/* ----------------------------------------------------- behind the first answer */
+
+/* Nobody's tokens wait for answers that are only noted: a call has one of a request's rows; for who waits for all, all of them. */
+static void test_a_reader_who_follows_has_others_behind(void **state) {
+    (void)state;
+    struct rig rig = rig_up(script, quick_options());
+    wane_quality quality = legacy();
+    for (int mode = WANE_MODE_LEGACY; mode <= WANE_MODE_WANE; mode++) {
+        quality.mode = mode;
+        for (int hold = WANE_HOLD_NOTE; hold <= WANE_HOLD_VOTE; hold++) {
+            wane_generation g = seeded(&quality, 3, hold);
+            int chosen = foresee(&rig, "tell", g);
+            uint64_t before = rig_state(&rig).engine_calls;
+            ask(&rig, "tell", &g, &outcome);
+            uint64_t calls = rig_state(&rig).engine_calls - before;
+            assert_int_equal(outcome.code, WANE_OK);
+            assert_int_equal(outcome.chosen, chosen);
+            bool apart = mode == WANE_MODE_WANE && hold == WANE_HOLD_NOTE;
+            if (apart)
+                assert_int_equal(calls,
+                                 3 * LENGTH); /* each one's first call takes its last shared token in */
+            else
+                assert_in_range(calls, LENGTH, LENGTH + 2);
+        }
+    }
+    rig_down(&rig);
+}
+
+/* The third is written only where the second does not decide it. */
+static void test_the_third_is_written_on_demand(void **state) {
+    (void)state;
+    struct rig rig = rig_up(script, quick_options());
+    wane_quality quality = legacy();
+    quality.mode = WANE_MODE_WANE;
+    quality.final_value = "^(.)";
+    int spared = 0, written = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        wane_generation g = seeded(&quality, seed, WANE_HOLD_NOTE);
+        foresee(&rig, "tell", g);
+        bool agree = alone[0].text[0] == alone[1].text[0];
+        ask(&rig, "tell", &g, &outcome);
+        assert_int_equal(outcome.code, WANE_OK);
+        assert_string_equal(outcome.text, alone[0].text);
+        assert_int_equal(outcome.spare_tokens, agree ? LENGTH : 2 * LENGTH);
+        *(agree ? &spared : &written) += 1;
+    }
+    assert_true(spared > 0 && written > 0);
+    rig_down(&rig);
+}
+
+/* The prompt is computed once for them too, and where requests share nothing else, nothing of it stays behind. */
+static void test_answers_behind_share_the_prompt(void **state) {
+    (void)state;
+    for (int slots = 1; slots <= 4; slots++) {
+        struct wane__script few = script;
+        few.sequences = slots;
+        wane_scheduler_options options = quick_options();
+        options.no_prefix_reuse = true;
+        struct rig rig = rig_up(few, options);
+        wane_quality quality = legacy();
+        quality.mode = WANE_MODE_WANE;
+        wane_generation g = seeded(&quality, 3, WANE_HOLD_NOTE);
+        char prompt[301];
+        memset(prompt, 'x', 300);
+        prompt[300] = '\0';
+        for (int again = 1; again <= 2; again++) {
+            ask(&rig, prompt, &g, &outcome);
+            assert_int_equal(outcome.code, WANE_OK);
+            assert_int_equal(outcome.answers, 3);
+            assert_int_equal(rig_counts(&rig).items, again * (300 + 2 + 3 * (LENGTH - 1)));
+            assert_int_equal(rig_state(&rig).kv_held, 0);
+        }
+        rig_down(&rig);
+    }
+}
+
+/* Whenever the client goes, or its time is over, all of it ends, and nothing of it stays behind. */
+static void test_answers_behind_are_cut_short(void **state) {
+    (void)state;
+    wane_quality quality = legacy();
+    quality.mode = WANE_MODE_WANE;
+    for (int wait = 0; wait < 150; wait += 11) {
+        struct wane__script few = script;
+        few.sequences = 1 + wait % 3;
+        wane_scheduler_options options = quick_options();
+        options.no_prefix_reuse = true;
+        struct rig rig = rig_up(few, options);
+        wane_generation g = seeded(&quality, (uint64_t)wait, WANE_HOLD_NOTE);
+        g.max_tokens = 4;
+        wane_ticket *t = send(&rig, "slow", &g);
+        sleep_ms(wait);
+        wane_ticket_free(t);
+        WAIT_FOR(&rig, now.slots_busy == 0 && now.completed + now.cancelled == 1 && now.kv_held == 0);
+        g.deadline_ms = (uint32_t)(20 + wait);
+        ask(&rig, "slow", &g, &outcome);
+        if (outcome.code == WANE_OK) /* its own answer stands */
+            assert_true(outcome.answers == 3 && outcome.texts == 4);
+        else
+            assert_int_equal(outcome.code, WANE_ETIMEOUT);
+        WAIT_FOR(&rig, now.slots_busy == 0 && now.kv_held == 0);
+        rig_down(&rig);
+    }
+}
+
+/* A reader who does not read holds nobody up, and nobody's processor. */
+static void test_answers_behind_a_slow_reader(void **state) {
+    (void)state;
+    struct wane__script long_one = script;
+    long_one.context = 2 * WANE__TICKET_BACKLOG;
+    struct rig rig = rig_up(long_one, quick_options());
+    wane_quality quality = legacy();
+    quality.mode = WANE_MODE_WANE;
+    wane_generation g = seeded(&quality, 3, WANE_HOLD_NOTE);
+    g.max_tokens = WANE__TICKET_BACKLOG + 50;
+    wane_ticket *t = send(&rig, "tell", &g);
+    WAIT_FOR(&rig, now.reply_tokens >= WANE__TICKET_BACKLOG - 1);
+    sleep_ms(50);
+    clock_t before =
+        clock(); /* of the process, by all its threads: one that asks over and over uses all of the time */
+    sleep_ms(400);
+    assert_true((double)(clock() - before) < 0.2 * CLOCKS_PER_SEC);
+    assert_true(rig_state(&rig).reply_tokens <= WANE__TICKET_BACKLOG + 2);
+    finish(t, &outcome);
+    assert_int_equal(outcome.code, WANE_OK);
+    assert_int_equal(outcome.reply_tokens, g.max_tokens);
     rig_down(&rig);
 }
 
@@ -463,6 +592,11 @@ int main(void) {
         cmocka_unit_test(test_what_a_reader_gets),
         cmocka_unit_test(test_few_slots),
         cmocka_unit_test(test_answers_share_the_prompt),
+        cmocka_unit_test(test_a_reader_who_follows_has_others_behind),
+        cmocka_unit_test(test_the_third_is_written_on_demand),
+        cmocka_unit_test(test_answers_behind_share_the_prompt),
+        cmocka_unit_test(test_answers_behind_are_cut_short),
+        cmocka_unit_test(test_answers_behind_a_slow_reader),
         cmocka_unit_test(test_no_vote),
         cmocka_unit_test(test_equal_answers_end_it),
         cmocka_unit_test(test_a_value_decides),
