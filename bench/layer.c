@@ -5,7 +5,7 @@
  *
  * The engine is scripted: a call takes BASE_MS, and ROW_US for each row, about as a small model's on two cores. A share of the
  * requests has flat candidates, so that the gate doubts their first token; the others' are sharp. Clients are closed loops: each sends
- * a request when its last one is over. For each share and width both modes run by turns in slices; printed are times a
+ * a request when its last one is over. Replies have TOKENS tokens, and up to SPREAD fewer or more. For each share and width both modes run by turns in slices; printed are times a
  * token as the clients saw them, of replies and of single gaps, tokens decoded for each one delivered, and how many streams wane carries where the slowest
  * twentieth of its tokens is as slow as legacy's. What a real model's requests doubt is another question: wane bench layer.
  */
@@ -20,7 +20,17 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { V = 384, TOKENS = 16, BASE_MS = 1, ROW_US = 400, SLICES = 4, WIDTHS = 5, MODES = 2, SHARES_MOST = 8 };
+enum {
+    V = 384,
+    TOKENS = 16,
+    SPREAD = 8,
+    BASE_MS = 1,
+    ROW_US = 400,
+    SLICES = 4,
+    WIDTHS = 5,
+    MODES = 2,
+    SHARES_MOST = 8
+};
 static const int widths[WIDTHS] = {1, 2, 4, 8, 12};
 static const int modes[MODES] = {WANE_MODE_LEGACY, WANE_MODE_WANE};
 
@@ -75,12 +85,12 @@ static void one_request(struct clients *c, int number) {
     wane_generation g;
     wane_ticket *ticket;
     wane_event event;
-    double gap[TOKENS], last = 0;
+    double gap[TOKENS + SPREAD], last = 0;
     int gaps = 0;
     wane_generation_init(&g);
     g.sampling.seeded = true;
     g.sampling.seed = (uint64_t)number;
-    g.max_tokens = TOKENS;
+    g.max_tokens = TOKENS - SPREAD + (int)(wane__random_unit(4, (uint64_t)number) * (2 * SPREAD + 1));
     g.quality = c->quality;
     if (wane_scheduler_submit(c->scheduler, prompt, count, &g, &ticket, NULL) != WANE_OK)
         give_up("a request was refused");

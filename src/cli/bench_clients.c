@@ -99,6 +99,16 @@ double client_tpot_ms(const struct client_request *request) {
     return request->tokens > 1 ? (request->last_ms - request->first_ms) / (request->tokens - 1) : 0;
 }
 
+/*
+ * How many tokens request `number` may have: even steps of the golden ratio over what the spread allows, the same in each run. Replies that are all as
+ * long make clients of a closed loop march in step: no prompt would ever come while others are answered.
+ */
+static int tokens_of(const struct client_load *load, int number) {
+    double part = number * 0.6180339887498949, at = part - floor(part);
+    int tokens = (int)lround(load->work->steps * (1 + load->spread * (2 * at - 1)));
+    return tokens > 1 ? tokens : 1;
+}
+
 static int one_request(struct clients *clients, int number, wane_error *error) {
     const struct client_load *load = clients->load;
     const wane_tokens *prompt = &load->work->prompts[number % load->work->count];
@@ -111,7 +121,7 @@ static int one_request(struct clients *clients, int number, wane_error *error) {
     generation.sampling = load->work->sampling;
     generation.sampling.seed += (uint64_t)number;
     generation.sampling.seeded = true;
-    generation.max_tokens = load->work->steps;
+    generation.max_tokens = tokens_of(load, number);
     generation.no_memo = true;
     generation.quality = load->quality;
     generation.ignore_end = load->ignore_end;

@@ -92,6 +92,7 @@ static int measure_cell(struct layer *layer, int w, int m, int round, wane_error
         .work = &layer->work,
         .quality = m == OFF ? NULL : &layer->quality[m],
         .streams = layer->width[w],
+        .spread = layer->settings->value[SET_SPREAD].real,
         .first = round < 0 ? 0 : round * count,
         .count = round < 0 ? layer->width[w] : count,
     };
@@ -332,12 +333,13 @@ static void print_json(struct layer *layer) {
     for (int i = WANE_WAKE_NONE + 1; i < WANE_WAKES; i++)
         json_object_set_new(wakes, wane_wake_name(i), json_integer((json_int_t)layer->gate.wakes[i]));
     json_t *all =
-        json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:b, s:i}", "bench", "layer", "wane",
-                  wane_version(), "engine", wane_engine_version(), "model", facts->name, "threads",
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:i, s:i, s:o, s:b, s:i}", "bench", "layer",
+                  "wane", wane_version(), "engine", wane_engine_version(), "model", facts->name, "threads",
                   facts->threads, "prompt_chunk", setting_int(layer->settings, SET_PROMPT_CHUNK),
                   "prompt_share", setting_int(layer->settings, SET_PROMPT_SHARE), "tokens", layer->work.steps,
-                  "rounds", layer->rounds, "load", json_ms(layer->load), "gate", layer->gate.given,
-                  "claims_at_streams", at);
+                  "spread", layer->settings->value[SET_SPREAD].real, "each", layer->each, "rounds",
+                  layer->rounds, "load", json_ms(layer->load), "gate", layer->gate.given, "claims_at_streams",
+                  at);
     json_object_set_new(all, "streams", cells);
     json_object_set_new(all, "modes", all_modes);
     json_object_set_new(all, "wakes", wakes);
@@ -428,6 +430,7 @@ static int open_layer(struct layer *layer, wane_model *model, wane_error *error)
     options.no_prefix_reuse =
         true; /* a prompt that was just computed would be free, for whoever comes second */
     options.drill = true;
+    options.practice_ms = setting_int(layer->settings, SET_DRAFT_PRACTICE);
     options.prompt_chunk = setting_int(layer->settings, SET_PROMPT_CHUNK);
     options.prompt_share = setting_int(layer->settings, SET_PROMPT_SHARE);
     int code = bench_work_open(&layer->work, model, NULL, 0, bench_prompt_count,
@@ -501,7 +504,9 @@ static int run_lengths(struct layer *layer) {
 }
 
 int bench_layer(const struct settings *settings) {
-    struct layer layer = {.settings = settings, .rounds = setting_int(settings, SET_ROUNDS), .each = 2};
+    struct layer layer = {.settings = settings,
+                          .rounds = setting_int(settings, SET_ROUNDS),
+                          .each = setting_int(settings, SET_EACH)};
     bool given = settings->value[SET_STREAMS].source != FROM_DEFAULT;
     int code = parse_widths(&layer, given ? setting_text(settings, SET_STREAMS) : "1,4,8,16");
     if (code != EXIT_FINE) return code;

@@ -261,6 +261,8 @@ enum setting_id {
     SET_SAMPLER,
     SET_ROWS,
     SET_BODY,
+    SET_EACH,
+    SET_SPREAD,
     SET_LENGTHS,
     SET_LONG,
     SET_PROMPTS,

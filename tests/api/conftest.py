@@ -6,6 +6,20 @@ import pytest
 from support import SCRIPT_SERVER, start_real, start_scripted, stop_real
 
 
+def pytest_configure(config):
+    """One of several workers keeps to a processor of its own, and so do its servers: threads that spin on one slow each other."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None and hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[int(worker.removeprefix("gw")) % len(cores)]})
+
+
+def threads():
+    """For a real server: replies as one thread computes them; prompts by two, where this may use two processors."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ["--threads", "1", "--batch-threads", str(min(2, cores))]
+
+
 @pytest.fixture
 def scripted(tmp_path):
     """A function that starts a server on the scripted engine with the given fields; see script_server.c."""
@@ -28,7 +42,8 @@ def scripted(tmp_path):
 @pytest.fixture(scope="session")
 def real(tmp_path_factory):
     """`wane serve` with the default model and nothing that changes answers."""
-    options = os.environ.get("WANE_TEST_SERVE", "--slots 4 --context 2048 --threads 1 --batch-threads 2").split()
+    given = os.environ.get("WANE_TEST_SERVE")
+    options = given.split() if given else ["--slots", "4", "--context", "2048", *threads()]
     server = start_real(tmp_path_factory.mktemp("real"), *options)
     yield server
     stop_real(server)
@@ -40,7 +55,7 @@ def real_with(tmp_path_factory):
     servers = []
 
     def start(*more):
-        options = ["--context", "1024", "--threads", "1", "--batch-threads", "2", "--draft-practice", "0", *more]
+        options = ["--context", "1024", *threads(), "--draft-practice", "0", *more]
         servers.append(start_real(tmp_path_factory.mktemp("own"), *options))
         return servers[-1]
 
