@@ -40,8 +40,7 @@ struct client_load {
     int streams, first, count;   /* requests first … first + count - 1, `streams` of them at any time */
     const bool *finished;        /* by number: those that are not to be sent; NULL: none */
     bool ignore_end;             /* every reply has all its tokens */
-    double
-        spread; /* share by which request i's most tokens differ from the work's steps, by i; 0: not at all */
+    double spread; /* request i's most tokens differ from the work's steps by this share at most */
     /* A request is over: called for one at a time, by any client; may take its text. NULL: nobody is told. */
     void (*on_done)(void *user, int number, struct client_request *request);
     void *user;

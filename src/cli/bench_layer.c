@@ -162,7 +162,6 @@ static int measure_length(struct layer *layer, struct length *length, wane_error
 /* Of all widths together. */
 struct sum {
     uint64_t decoded, delivered, requests, votes, changed;
-    struct numbers gap_ms;
 };
 
 static struct sum sum_of(struct layer *layer, int m) {

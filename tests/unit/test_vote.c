@@ -41,6 +41,13 @@ static wane_quality legacy(void) {
     return quality;
 }
 
+/* The same in mode wane; a model without a gate votes always there, too. */
+static wane_quality in_wane(void) {
+    wane_quality quality = legacy();
+    quality.mode = WANE_MODE_WANE;
+    return quality;
+}
+
 static wane_generation seeded(const wane_quality *quality, uint64_t seed, int hold) {
     wane_generation g = greedy(LENGTH);
     g.sampling.temperature = 1;
@@ -135,22 +142,30 @@ static void test_few_slots(void **state) {
     }
 }
 
-/* The prompt is computed once, also where requests share nothing else. */
+/* Ask for so many times, where requests share nothing: of each the prompt is computed once. */
+static void ask_long(const struct rig *rig, const wane_quality *quality, int times) {
+    wane_generation g = seeded(quality, 3, WANE_HOLD_NOTE);
+    char prompt[301];
+    memset(prompt, 'x', 300);
+    prompt[300] = '\0';
+    for (int again = 1; again <= times; again++) {
+        ask(rig, prompt, &g, &outcome);
+        assert_int_equal(outcome.code, WANE_OK);
+        assert_int_equal(outcome.answers, 3);
+        /* 300 of the prompt; of each other answer its last token again; each token but the last of an answer. */
+        assert_int_equal(rig_counts(rig).items, again * (300 + 2 + 3 * (LENGTH - 1)));
+        assert_int_equal(rig_state(rig).kv_held, 0);
+    }
+}
+
+/* The prompt is computed once, also where requests share nothing else, and nothing of it stays behind. */
 static void test_answers_share_the_prompt(void **state) {
     (void)state;
     wane_scheduler_options options = quick_options();
     options.no_prefix_reuse = true;
     struct rig rig = rig_up(script, options);
     wane_quality quality = legacy();
-    wane_generation g = seeded(&quality, 3, WANE_HOLD_NOTE);
-    char prompt[301];
-    memset(prompt, 'x', 300);
-    prompt[300] = '\0';
-    ask(&rig, prompt, &g, &outcome);
-    assert_int_equal(outcome.code, WANE_OK);
-    assert_int_equal(outcome.answers, 3);
-    /* 300 of the prompt; of each other answer its last token again; each token but the last of an answer. */
-    assert_int_equal(rig_counts(&rig).items, 300 + 2 + 3 * (LENGTH - 1));
+    ask_long(&rig, &quality, 1);
     rig_down(&rig);
 }
 
@@ -172,9 +187,8 @@ static void test_a_reader_who_follows_has_others_behind(void **state) {
             assert_int_equal(outcome.code, WANE_OK);
             assert_int_equal(outcome.chosen, chosen);
             bool apart = mode == WANE_MODE_WANE && hold == WANE_HOLD_NOTE;
-            if (apart)
-                assert_int_equal(calls,
-                                 3 * LENGTH); /* each one's first call takes its last shared token in */
+            if (apart) /* each one's first call takes its last shared token in */
+                assert_int_equal(calls, 3 * LENGTH);
             else
                 assert_in_range(calls, LENGTH, LENGTH + 2);
         }
@@ -186,8 +200,7 @@ static void test_a_reader_who_follows_has_others_behind(void **state) {
 static void test_the_third_is_written_on_demand(void **state) {
     (void)state;
     struct rig rig = rig_up(script, quick_options());
-    wane_quality quality = legacy();
-    quality.mode = WANE_MODE_WANE;
+    wane_quality quality = in_wane();
     quality.final_value = "^(.)";
     int spared = 0, written = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -204,7 +217,7 @@ static void test_the_third_is_written_on_demand(void **state) {
     rig_down(&rig);
 }
 
-/* The prompt is computed once for them too, and where requests share nothing else, nothing of it stays behind. */
+/* So it is for answers that come behind, however many slots there are. */
 static void test_answers_behind_share_the_prompt(void **state) {
     (void)state;
     for (int slots = 1; slots <= 4; slots++) {
@@ -213,19 +226,8 @@ static void test_answers_behind_share_the_prompt(void **state) {
         wane_scheduler_options options = quick_options();
         options.no_prefix_reuse = true;
         struct rig rig = rig_up(few, options);
-        wane_quality quality = legacy();
-        quality.mode = WANE_MODE_WANE;
-        wane_generation g = seeded(&quality, 3, WANE_HOLD_NOTE);
-        char prompt[301];
-        memset(prompt, 'x', 300);
-        prompt[300] = '\0';
-        for (int again = 1; again <= 2; again++) {
-            ask(&rig, prompt, &g, &outcome);
-            assert_int_equal(outcome.code, WANE_OK);
-            assert_int_equal(outcome.answers, 3);
-            assert_int_equal(rig_counts(&rig).items, again * (300 + 2 + 3 * (LENGTH - 1)));
-            assert_int_equal(rig_state(&rig).kv_held, 0);
-        }
+        wane_quality quality = in_wane();
+        ask_long(&rig, &quality, 2);
         rig_down(&rig);
     }
 }
@@ -233,8 +235,7 @@ static void test_answers_behind_share_the_prompt(void **state) {
 /* Whenever the client goes, or its time is over, all of it ends, and nothing of it stays behind. */
 static void test_answers_behind_are_cut_short(void **state) {
     (void)state;
-    wane_quality quality = legacy();
-    quality.mode = WANE_MODE_WANE;
+    wane_quality quality = in_wane();
     for (int wait = 0; wait < 150; wait += 11) {
         struct wane__script few = script;
         few.sequences = 1 + wait % 3;
@@ -264,15 +265,14 @@ static void test_answers_behind_a_slow_reader(void **state) {
     struct wane__script long_one = script;
     long_one.context = 2 * WANE__TICKET_BACKLOG;
     struct rig rig = rig_up(long_one, quick_options());
-    wane_quality quality = legacy();
-    quality.mode = WANE_MODE_WANE;
+    wane_quality quality = in_wane();
     wane_generation g = seeded(&quality, 3, WANE_HOLD_NOTE);
     g.max_tokens = WANE__TICKET_BACKLOG + 50;
     wane_ticket *t = send(&rig, "tell", &g);
     WAIT_FOR(&rig, now.reply_tokens >= WANE__TICKET_BACKLOG - 1);
     sleep_ms(50);
-    clock_t before =
-        clock(); /* of the process, by all its threads: one that asks over and over uses all of the time */
+    /* Of the process, by all its threads: one that asks over and over uses all of the time. */
+    clock_t before = clock();
     sleep_ms(400);
     assert_true((double)(clock() - before) < 0.2 * CLOCKS_PER_SEC);
     assert_true(rig_state(&rig).reply_tokens <= WANE__TICKET_BACKLOG + 2);
@@ -385,8 +385,7 @@ static struct rig doubtful_rig(void) {
 }
 
 static wane_quality doubtful(int budget) {
-    wane_quality quality = legacy();
-    quality.mode = WANE_MODE_WANE;
+    wane_quality quality = in_wane();
     quality.odds_base = 1;
     quality.odds_entropy = quality.odds_documents = 0;
     quality.doubt_budget = budget;
