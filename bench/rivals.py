@@ -11,8 +11,8 @@ stopped, or that stopped itself after about --seconds, goes on where it was. Wit
 pinned release (minutes of a core, once); it computes with the same plug-in for this processor as wane.
 
 Prompts are made here, from a seed: lists to copy, records to write as JSON, form letters to write again with another name, code to
-print with a name changed. Short ones stay within 256 tokens with their replies; long ones do not, and for them wane and a second set of
-llama-servers keep their keys in q8_0, because with keys in f16 wane drafts nothing there (docs/draft.md).
+print with a name changed. Short ones stay within 256 tokens, unless a reply runs on; long ones do not, and for them wane and a second set of
+llama-servers keep their keys in q8_0, because with keys in f16 wane drafts nothing there (docs/draft.md). For short ones wane is measured with both.
 
 Greedy, no reuse of prompts. The time of a token is from the first piece of text to the last, through HTTP, over the tokens behind the first; what
 the report gives is the median over rounds, then the geometric mean over prompts. Replies are compared with llama-server's without drafts.
@@ -34,7 +34,7 @@ from serving import Stop  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIELDS = {"prompt", "length", "round", "ways"}  # of a line that counts
-PLAIN, OURS = "llama-server", "wane"
+PLAIN, OURS, OURS_KEYS = "llama-server", "wane", "wane q8_0"
 SIMPLE, MOD = ["--spec-type", "ngram-simple"], ["--spec-type", "ngram-mod"]
 # Beside the defaults (n-grams of 12 and 24 tokens), settings for short replies: with the defaults ngram-mod drafts 48 tokens or none.
 RIVALS = {PLAIN: [], "ngram-simple": SIMPLE, "ngram-mod": MOD,
@@ -115,7 +115,7 @@ class Way(serving.Server):
     def __init__(self, args, folder, name, options, program):
         folder.mkdir(parents=True, exist_ok=True)
         super().__init__(args, folder, name, [])
-        self.ours = name == OURS
+        self.ours = name in (OURS, OURS_KEYS)
         threads = ["--threads", str(args.threads)]
         if self.ours:
             self.command = [program, "serve", "--model", args.model, "--host", "127.0.0.1", "--port", "0", "--ready-file", str(self.ready), "--slots", "1",
@@ -159,13 +159,13 @@ class Way(serving.Server):
 
 def measure(args, run, length):
     keys = length == "long"
-    options = {OURS: ["--kv-type-k", "q8_0"] if keys else []}
+    options = {OURS: ["--kv-type-k", "q8_0"]} if keys else {OURS: [], OURS_KEYS: ["--kv-type-k", "q8_0"]}
     for name, more in RIVALS.items():
         options[name] = [*more, *(KEYS if keys else [])]
     todo = [(name, prompt, i) for i in range(args.rounds) for name, prompt in prompts(length, i) if (length, name, i) not in run.done]
     if not todo:
         return
-    ways = [Way(args, run.folder / name.replace(" ", "-"), name, more, args.wane if name == OURS else args.llama_server)
+    ways = [Way(args, run.folder / name.replace(" ", "-"), name, more, args.llama_server if name in RIVALS else args.wane)
             for name, more in options.items()]
     started = []
     try:
@@ -201,7 +201,7 @@ def gains(lines, length):
     """For each way: gain over plain llama-server by prompt, replies, replies that differ from plain's."""
     mine = [line for line in lines if line["length"] == length]
     ways = {}
-    for name in [*RIVALS, OURS]:
+    for name in [*RIVALS, *sorted(set(mine[0]["ways"]) - set(RIVALS))]:
         by_prompt, differ = {}, 0
         for line in mine:
             by_prompt.setdefault(line["prompt"], []).append((line["ways"][PLAIN]["ms"], line["ways"][name]["ms"]))
