@@ -3,25 +3,34 @@
  */
 #include "head/multiply.h"
 
-#include <string.h>
+typedef float v8f __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float v16f __attribute__((vector_size(64), aligned(4), may_alias));
 
-typedef float v8f __attribute__((vector_size(32), aligned(4)));
-typedef float v16f __attribute__((vector_size(64), aligned(4)));
-
-/* The text of the kernels; `vector` has `lanes`, and `height` rows of 16 / lanes of them stay in registers. */
+/*
+ * The text of the kernels; `vector` has `lanes`, and `height` rows of 16 / lanes of them stay in registers. Vectors are loaded and
+ * stored as such, and loops are unrolled: copied by bytes, or indexed, the sums would live on the stack.
+ */
 #define KERNEL(name, target, vector, lanes, height)                                                     \
     target static void name(const float *a, size_t stride, const float *panel, int inner, float *out,   \
                             size_t out_stride) {                                                        \
-        vector sum[height][WANE__PANEL / (lanes)] = {{{0}}};                                            \
+        enum { ACROSS = WANE__PANEL / (lanes) };                                                        \
+        vector sum[height][ACROSS] = {{{0}}};                                                           \
         for (int i = 0; i < inner; i++) {                                                               \
-            vector b[WANE__PANEL / (lanes)];                                                            \
-            memcpy(b, panel + (size_t)i * WANE__PANEL, sizeof b);                                       \
-            for (int r = 0; r < (height); r++)                                                          \
-                for (int v = 0; v < WANE__PANEL / (lanes); v++)                                         \
-                    sum[r][v] += a[(size_t)r * stride + (size_t)i] * b[v];                              \
+            const vector *b = (const vector *)(const void *)(panel + (size_t)i * WANE__PANEL);          \
+            UNROLLED                                                                                    \
+            for (int r = 0; r < (height); r++) {                                                        \
+                UNROLLED                                                                                \
+                for (int v = 0; v < ACROSS; v++) sum[r][v] += a[(size_t)r * stride + (size_t)i] * b[v]; \
+            }                                                                                           \
         }                                                                                               \
-        for (int r = 0; r < (height); r++) memcpy(out + (size_t)r * out_stride, sum[r], sizeof sum[r]); \
+        UNROLLED                                                                                        \
+        for (int r = 0; r < (height); r++) {                                                            \
+            UNROLLED                                                                                    \
+            for (int v = 0; v < ACROSS; v++)                                                            \
+                ((vector *)(void *)(out + (size_t)r * out_stride))[v] = sum[r][v];                      \
+        }                                                                                               \
     }
+#define UNROLLED _Pragma("GCC unroll 4")
 
 #define PLAIN
 KERNEL(four_plain, PLAIN, v8f, 8, 4)
