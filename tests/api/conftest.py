@@ -7,7 +7,7 @@ from support import SCRIPT_SERVER, start_real, start_scripted, stop_real
 
 
 def pytest_configure(config):
-    """One of several workers keeps to a processor of its own, and so do its servers: threads that spin on one slow each other."""
+    """One of several workers keeps to one processor, and so do its servers: threads that spin on both slow each other."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is not None and hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
