@@ -34,13 +34,13 @@ from serving import Stop  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIELDS = {"prompt", "length", "round", "ways"}  # of a line that counts
-PLAIN, OURS, OURS_KEYS = "llama-server", "wane", "wane q8_0"
+PLAIN, OURS = "llama-server", "wane"
 SIMPLE, MOD = ["--spec-type", "ngram-simple"], ["--spec-type", "ngram-mod"]
 # Beside the defaults (n-grams of 12 and 24 tokens), settings for short replies: with the defaults ngram-mod drafts 48 tokens or none.
 RIVALS = {PLAIN: [], "ngram-simple": SIMPLE, "ngram-mod": MOD,
           "ngram-simple 4": [*SIMPLE, "--spec-ngram-simple-size-n", "4", "--spec-ngram-simple-size-m", "32"],
           "ngram-mod 8": [*MOD, "--spec-ngram-mod-n-match", "8", "--spec-ngram-mod-n-min", "4", "--spec-ngram-mod-n-max", "48"]}
-KEYS = ["--cache-type-k", "q8_0"]
+KEYS, OUR_KEYS = ["--cache-type-k", "q8_0"], ["--kv-type-k", "q8_0"]
 
 
 # ---------------------------------------------------------------------------------------------------------------- prompts
@@ -115,7 +115,7 @@ class Way(serving.Server):
     def __init__(self, args, folder, name, options, program):
         folder.mkdir(parents=True, exist_ok=True)
         super().__init__(args, folder, name, [])
-        self.ours = name in (OURS, OURS_KEYS)
+        self.ours = name not in RIVALS
         threads = ["--threads", str(args.threads)]
         if self.ours:
             self.command = [program, "serve", "--model", args.model, "--host", "127.0.0.1", "--port", "0", "--ready-file", str(self.ready), "--slots", "1",
@@ -159,7 +159,7 @@ class Way(serving.Server):
 
 def measure(args, run, length):
     keys = length == "long"
-    options = {OURS: ["--kv-type-k", "q8_0"]} if keys else {OURS: [], OURS_KEYS: ["--kv-type-k", "q8_0"]}
+    options = {OURS: OUR_KEYS} if keys else {OURS: [], f"{OURS} q8_0": OUR_KEYS}
     for name, more in RIVALS.items():
         options[name] = [*more, *(KEYS if keys else [])]
     todo = [(name, prompt, i) for i in range(args.rounds) for name, prompt in prompts(length, i) if (length, name, i) not in run.done]

@@ -25,32 +25,27 @@ struct sums {
     int other;
 };
 
-static void log_softmax(const float *logits, int vocab, double *out) {
+static double log_sum_exp(const float *logits, int vocab) {
     double most = (double)logits[argmax(logits, vocab)], sum = 0;
     for (int i = 0; i < vocab; i++) sum += exp((double)logits[i] - most);
-    for (int i = 0; i < vocab; i++) out[i] = (double)logits[i] - most - log(sum);
+    return most + log(sum);
 }
 
 static void compare(const float *reference, const float *logits, int vocab, int next, struct sums *s) {
-    static double *p, *q;
-    if (!p) p = wane__alloc((size_t)vocab * sizeof *p), q = wane__alloc((size_t)vocab * sizeof *q);
-    log_softmax(reference, vocab, p);
-    log_softmax(logits, vocab, q);
-    double kl = 0;
-    for (int i = 0; i < vocab; i++) kl += exp(p[i]) * (p[i] - q[i]);
+    double p = log_sum_exp(reference, vocab), q = log_sum_exp(logits, vocab), kl = 0;
+    for (int i = 0; i < vocab; i++) {
+        double log_p = (double)reference[i] - p;
+        kl += exp(log_p) * (log_p - ((double)logits[i] - q));
+    }
     s->divergence += kl;
     s->largest = fmax(s->largest, kl);
-    s->surprise -= q[next];
+    s->surprise -= (double)logits[next] - q;
     s->other += argmax(reference, vocab) != argmax(logits, vocab);
 }
 
-static void decode(const struct fixture *f, const wane_tokens *text, int from, int count) {
-    static struct wane__item items[512];
+static void read_on(struct fixture *f, const int32_t *id, int count) {
     wane_error error = {0};
-    for (int i = 0; i < count; i++)
-        items[i] = (struct wane__item){text->id[from + i], from + i, 0, i + 1 == count, false, false};
-    int rc = f->engine->ops->decode(f->engine, items, count, &error);
-    CHECK(rc == WANE_OK, "%s", error.text);
+    CHECK(prefill(f, 0, id, (size_t)count, &error) == WANE_OK, "%s", error.text);
 }
 
 static void measure(const wane_model_options *options, const struct pair *pair, const char *words,
@@ -65,11 +60,10 @@ static void measure(const wane_model_options *options, const struct pair *pair, 
     CHECK(text.count > (size_t)(context + steps), "the text has only %zu tokens", text.count);
     bool first = !*rows;
     if (first) *rows = wane__alloc((size_t)steps * (size_t)vocab * sizeof **rows);
-    for (int done = 0; done < context && failures == 0; done += 256)
-        decode(&f, &text, done, context - done < 256 ? context - done : 256);
+    if (failures == 0) read_on(&f, text.id, context);
     struct sums s = {0};
     for (int i = 0; i < steps && failures == 0; i++) {
-        decode(&f, &text, context + i, 1);
+        read_on(&f, text.id + context + i, 1);
         const float *row = f.engine->ops->logits(f.engine, 0);
         float *reference = *rows + (size_t)i * (size_t)vocab;
         if (first) memcpy(reference, row, (size_t)vocab * sizeof *row);
@@ -91,6 +85,7 @@ int main(int count, char **arguments) {
     default_options(&options, arguments[1]);
     options.sequences = 1;
     options.context = 4096;
+    options.batch = 256;
     if (count > 3) options.threads = atoi(arguments[3]);
     int context = count > 4 ? atoi(arguments[4]) : 300, steps = count > 5 ? atoi(arguments[5]) : 200;
     if (count > 6) options.repack = atoi(arguments[6]);
